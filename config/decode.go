@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -169,6 +170,15 @@ func (d *decoder) decodeValue(n ast.Node, v reflect.Value, path string) {
 			}
 			return
 		}
+	case *[]pipeline.Selector:
+		d.decodeSelectors(n, p, path)
+		return
+	case *pipeline.Digest:
+		d.decodeDigest(n, p, path)
+		return
+	case *pipeline.Expire:
+		d.decodeExpire(n, p, path)
+		return
 	case *registry.Template:
 		if s, ok := d.stringValue(n, path); ok {
 			d.decodeTemplate(n, p, path, s)

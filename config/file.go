@@ -79,16 +79,6 @@ type expireSection struct {
 	SelectorGone bool         `yaml:"selector_gone"`
 }
 
-// expireEntry is the part of expire that documents and subscriptions can say, too.
-type expireEntry struct {
-	After failureLimit `yaml:"after"`
-	Retry retryLimit   `yaml:"retry"`
-}
-
-func (e expireEntry) toPipeline() pipeline.Expire {
-	return pipeline.Expire{After: int(e.After), Retry: time.Duration(e.Retry)}
-}
-
 type retentionSection struct {
 	Age      time.Duration `yaml:"age"`
 	Versions *int          `yaml:"versions"`
@@ -107,9 +97,9 @@ type documentEntry struct {
 	Interval onlyNever `yaml:"interval"`
 	Language string    `yaml:"language"`
 	// Retention takes the place of that of the file.
-	Retention retentionEntry `yaml:"retention"`
-	Changes   []string       `yaml:"changes"`
-	Expire    expireEntry    `yaml:"expire"`
+	Retention retentionEntry  `yaml:"retention"`
+	Changes   []string        `yaml:"changes"`
+	Expire    pipeline.Expire `yaml:"expire"`
 	// Fetch and Steps say how the page is fetched.
 	Fetch browser.Mode   `yaml:"fetch"`
 	Steps []browser.Step `yaml:"steps"`
@@ -117,65 +107,18 @@ type documentEntry struct {
 	Tags []string `yaml:"tags"`
 }
 
+// subscriptionEntry is a subscription; package pipeline describes its options.
 type subscriptionEntry struct {
-	URL              string         `yaml:"url"`
-	Sitemap          string         `yaml:"sitemap"`
-	Client           string         `yaml:"client"`
-	Title            string         `yaml:"title"`
-	Paused           bool           `yaml:"paused"`
-	Keywords         []string       `yaml:"keywords"`
-	Events           []string       `yaml:"events"`
-	Interval         intervalValue  `yaml:"interval"`
-	Stem             bool           `yaml:"stem"`
-	FilterStopwords  bool           `yaml:"filter_stopwords"`
-	MatchCase        bool           `yaml:"match_case"`
-	IgnoreDiacritics bool           `yaml:"ignore_diacritics"`
-	Match            string         `yaml:"match"`
-	Near             string         `yaml:"near"`
-	NewItems         bool           `yaml:"new_items"`
-	Moved            bool           `yaml:"moved"`
-	Language         string         `yaml:"language"`
-	SnippetOffset    *int           `yaml:"snippet_offset"`
-	Sinks            []string       `yaml:"sinks"`
-	Digest           *digestValue   `yaml:"digest"`
-	Quiet            pipeline.Quiet `yaml:"quiet"`
-	Expire           expireEntry    `yaml:"expire"`
-	Severity         string         `yaml:"severity"`
-	Channel          string         `yaml:"channel"`
-	Follow           *followSection `yaml:"follow"`
-	Select           selectors      `yaml:"select"`
-	Remove           selectors      `yaml:"remove"`
-	Ignore           []string       `yaml:"ignore"`
-	Confirm          *int           `yaml:"confirm"`
-	FlipFlop         int            `yaml:"flip_flop"`
-	Replaced         bool           `yaml:"replaced"`
-	Expect           string         `yaml:"expect"`
-	Items            bool           `yaml:"items"`
-	MinChange        minChangeValue `yaml:"min_change"`
-	Restless         string         `yaml:"restless"`
-	Fetch            browser.Mode   `yaml:"fetch"`
-	Steps            []browser.Step `yaml:"steps"`
-	Tags             []string       `yaml:"tags"`
-	Value            *valueSection  `yaml:"value"`
-	Below            amount         `yaml:"below"`
-	Above            amount         `yaml:"above"`
-	ChangesBy        amount         `yaml:"changes_by"`
-	Becomes          string         `yaml:"becomes"`
+	pipeline.Subscription
+	Sitemap string         `yaml:"sitemap"`
+	Value   *valueSection  `yaml:"value"`
+	Fetch   browser.Mode   `yaml:"fetch"`
+	Steps   []browser.Step `yaml:"steps"`
 }
 
 type valueSection struct {
-	Select  selectors `yaml:"select"`
-	Offer   string    `yaml:"offer"`
-	Pattern string    `yaml:"pattern"`
-	Word    bool      `yaml:"word"`
-}
-
-type followSection struct {
-	Depth    *int     `yaml:"depth"`
-	SameHost *bool    `yaml:"same_host"`
-	MaxPages *int     `yaml:"max_pages"`
-	Include  []string `yaml:"include"`
-	Exclude  []string `yaml:"exclude"`
+	Select []pipeline.Selector `yaml:"select"`
+	pipeline.Value
 }
 
 // Origin is who made the subscriptions of a file.
@@ -313,7 +256,7 @@ func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.toPipeline(),
-			Retention: d.convertRetention(path+".retention", doc.Retention), Expire: doc.Expire.toPipeline(), Changes: doc.Changes})
+			Retention: d.convertRetention(path+".retention", doc.Retention), Expire: doc.Expire, Changes: doc.Changes})
 	}
 	return docs
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -21,11 +23,14 @@ var typesInFiles = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): tru
 
 // scalarTypes names the types that parseScalar reads, for errors.
 var scalarTypes = map[reflect.Type]string{
-	reflect.TypeFor[time.Duration](): "a duration such as 10s, 5m or 1h",
-	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",
-	reflect.TypeFor[listenAddr]():    "an address such as 127.0.0.1:9000",
-	reflect.TypeFor[rate]():          "a rate such as 1/s or 30/m",
-	reflect.TypeFor[registry.Size](): "a size such as 256MB or 1GiB",
+	reflect.TypeFor[time.Duration]():      "a duration such as 10s, 5m or 1h",
+	reflect.TypeFor[netip.Prefix]():       "a network such as 10.0.0.0/8",
+	reflect.TypeFor[listenAddr]():         "an address such as 127.0.0.1:9000",
+	reflect.TypeFor[rate]():               "a rate such as 1/s or 30/m",
+	reflect.TypeFor[registry.Size]():      "a size such as 256MB or 1GiB",
+	reflect.TypeFor[pipeline.Interval]():  `a duration such as 10s, 5m or 1h, two such as "10m to 24h", a cron line, or never`,
+	reflect.TypeFor[pipeline.MinChange](): "a number of tokens such as 5, or a share of the text such as 2%",
+	reflect.TypeFor[pipeline.Amount]():    "a number such as 100",
 }
 
 // decodeScalar fills v, of one of the scalarTypes.
@@ -257,7 +262,7 @@ func clip(s string) string {
 }
 
 // fieldsOf returns the settable fields of the struct type t by the names of their yaml
-// tags; embedded structs without a tag are part of t. The index of a field is that of
+// tags, or else json tags; embedded structs without a tag are part of t. The index of a field is that of
 // reflect.Value.FieldByIndex.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	if known, ok := fieldsByType.Load(t); ok {
@@ -265,12 +270,18 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	}
 	fields := make(map[string]reflect.StructField)
 	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" && f.IsExported() {
-			fields[name] = f
+		if key := keyOf(f); key != "" && f.IsExported() {
+			fields[key] = f
 		}
 	}
 	fieldsByType.Store(t, fields)
 	return fields
+}
+
+// keyOf returns the key of f, or nothing.
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(cmp.Or(f.Tag.Get("yaml"), f.Tag.Get("json")), ",")
+	return strings.TrimPrefix(key, "-")
 }
 
 // fieldsByType has the results of fieldsOf, because a file may have many values of a type.

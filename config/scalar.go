@@ -112,27 +112,14 @@ func parseScalar(s string, v any) (err error) {
 		var n int64
 		n, err = ParseSize(s)
 		*v = registry.Size(n)
+	case *pipeline.Interval:
+		*v, err = ParseInterval(s)
+	case *pipeline.MinChange:
+		*v, err = pipeline.ParseMinChange(s)
+	case *pipeline.Amount:
+		*v = pipeline.Amount(s) // the subscription checks whether it is a share
 	}
 	return err
-}
-
-// intervalValue is a duration, two of them, a cron line, or "never".
-type intervalValue pipeline.Interval
-
-func (i *intervalValue) decodeYAML(d *decoder, n ast.Node, path string) {
-	s, ok := d.expandedValue(n)
-	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, `%s must be a duration such as 10s, 5m or 1h, two such as "10m to 24h", a cron line, or never, not %s`, path, describeNode(n))
-		return
-	}
-	if !ok {
-		return
-	}
-	parsed, err := ParseInterval(s)
-	if err != nil {
-		d.failNode(n, "%s: %v", path, err)
-	}
-	*i = intervalValue(parsed)
 }
 
 // ParseInterval reads an interval as pipeline.ParseInterval does. Its errors about a duration are those
@@ -202,36 +189,43 @@ func (t *retryLimit) decodeYAML(d *decoder, n ast.Node, path string) {
 	*t = retryLimit(parsed)
 }
 
-// digestValue is written as a duration or a cron line, or as a mapping of that, every, and max.
-type digestValue pipeline.Digest
-
-func (g *digestValue) decodeYAML(d *decoder, n ast.Node, path string) {
+// decodeDigest fills g from a duration or a cron line, or from a mapping of that, every, and max.
+func (d *decoder) decodeDigest(n ast.Node, g *pipeline.Digest, path string) {
 	var m struct {
 		Every digestTime `yaml:"every"`
-		Max   *int       `yaml:"max"`
+		Max   int        `yaml:"max"`
 	}
 	if _, mapping := n.(*ast.MappingNode); !mapping {
 		d.decodeValue(n, reflect.ValueOf(&m.Every).Elem(), path)
-		*g = digestValue(m.Every)
+		*g = pipeline.Digest(m.Every)
 		return
 	}
 	before := len(d.errs)
 	d.decodeStruct(n, reflect.ValueOf(&m).Elem(), path)
-	_, given := d.positions.get(joinPath(path, "every"))
+	_, timed := d.positions.get(joinPath(path, "every"))
+	_, bounded := d.positions.get(joinPath(path, "max"))
 	switch {
 	case len(d.errs) > before:
 		return
-	case !given:
+	case !timed:
 		d.failNode(n, `%s says no time; add one such as every: 1h or every: "0 9 * * 1-5 Europe/Berlin"`, path)
 		return
-	case m.Max != nil && *m.Max == 0: // to the vocabulary 0 is "not given"
+	case bounded && m.Max == 0: // to the vocabulary 0 is "not given"
 		d.failPath(joinPath(path, "max"), "%s: 0 is not between 1 and 1000", joinPath(path, "max"))
 		return
 	}
-	*g = digestValue(m.Every)
-	if m.Max != nil {
-		g.Max = *m.Max
+	*g = pipeline.Digest(m.Every)
+	g.Max = m.Max
+}
+
+// decodeExpire fills e from a mapping of after and retry.
+func (d *decoder) decodeExpire(n ast.Node, e *pipeline.Expire, path string) {
+	var m struct {
+		After failureLimit `yaml:"after"`
+		Retry retryLimit   `yaml:"retry"`
 	}
+	d.decodeStruct(n, reflect.ValueOf(&m).Elem(), path)
+	*e = pipeline.Expire{After: int(m.After), Retry: time.Duration(m.Retry)}
 }
 
 // digestTime is a duration or a cron line.
@@ -254,25 +248,6 @@ func (t *digestTime) decodeYAML(d *decoder, n ast.Node, path string) {
 	*t = digestTime(parsed)
 }
 
-// minChangeValue is a number of tokens or a share of the text.
-type minChangeValue pipeline.MinChange
-
-func (m *minChangeValue) decodeYAML(d *decoder, n ast.Node, path string) {
-	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, "%s must be a number of tokens such as 5, or a share of the text such as 2%%, not %s", path, describeNode(n))
-		return
-	}
-	s, ok := d.expandedValue(n)
-	if !ok {
-		return
-	}
-	parsed, err := pipeline.ParseMinChange(s)
-	if err != nil {
-		d.failNode(n, "%s: %v", path, err)
-	}
-	*m = minChangeValue(parsed)
-}
-
 // share is a part of a whole, written in per cent.
 type share float64
 
@@ -290,27 +265,10 @@ func (p *share) decodeYAML(d *decoder, n ast.Node, path string) {
 	*p = share(f / 100)
 }
 
-// amount is a number, or a share such as 5%. The subscription checks which.
-type amount string
-
-func (a *amount) decodeYAML(d *decoder, n ast.Node, path string) {
-	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, "%s must be a number such as 100, not %s", path, describeNode(n))
-		return
-	}
-	if s, ok := d.expandedValue(n); ok {
-		*a = amount(s)
-	}
-}
-
 var (
-	_ yamlDecoder = (*amount)(nil)
 	_ yamlDecoder = (*share)(nil)
-	_ yamlDecoder = (*minChangeValue)(nil)
-	_ yamlDecoder = (*intervalValue)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)
 	_ yamlDecoder = (*failureLimit)(nil)
 	_ yamlDecoder = (*retryLimit)(nil)
-	_ yamlDecoder = (*digestValue)(nil)
 	_ yamlDecoder = (*digestTime)(nil)
 )

@@ -14,7 +14,7 @@ func TestSeverityAndChannel(t *testing.T) {
 		t.Errorf("got %q and %q", s.Severity, s.Channel)
 	}
 	for given, want := range map[string]string{
-		"severity: urgent":   `severity: "urgent" is not a severity; write info, warning or critical`,
+		"severity: urgent":   `severity: "urgent" is not known; write info, warning or critical`,
 		"channel: 'a b'":     `channel: "a b" is not a channel`,
 		"channel: \"a\\nb\"": "is not a channel",
 	} {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -57,35 +55,13 @@ func (d *decoder) convertSubscriptions(f *yamlFile) []pipeline.Subscription {
 
 // toPipeline returns y as package pipeline has it.
 func (y subscriptionEntry) toPipeline() pipeline.Subscription {
-	s := pipeline.Subscription{
-		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Title: y.Title, Paused: y.Paused, Keywords: y.Keywords, Interval: pipeline.Interval(y.Interval), Quiet: y.Quiet, Expire: y.Expire.toPipeline(),
-		Stem: y.Stem, FilterStopwords: y.FilterStopwords, MatchCase: y.MatchCase, IgnoreDiacritics: y.IgnoreDiacritics,
-		Match: y.Match, Near: y.Near, NewItems: y.NewItems, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Restless: y.Restless,
-		Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
-		Severity: y.Severity, Channel: y.Channel,
-		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Expect: y.Expect, Items: y.Items, Sitemap: y.Sitemap != ""},
+	s := y.Subscription
+	if y.Sitemap != "" {
+		s.URL, s.Sitemap = y.Sitemap, true
 	}
-	s.Tags = y.Tags
-	s.Condition = pipeline.Condition{Below: pipeline.Amount(y.Below), Above: pipeline.Amount(y.Above), ChangesBy: pipeline.Amount(y.ChangesBy), Becomes: y.Becomes}
 	if v := y.Value; v != nil {
-		s.Value = &pipeline.Value{Offer: v.Offer, Pattern: v.Pattern, Word: v.Word}
-		s.Select = append(slices.Clip(s.Select), v.Select...)
-	}
-	for _, e := range y.Events {
-		s.Events = append(s.Events, pipeline.Event(e))
-	}
-	if y.Confirm != nil {
-		s.Confirm = *y.Confirm
-	}
-	s.Digest = (*pipeline.Digest)(y.Digest)
-	if f := y.Follow; f != nil {
-		s.Follow = &pipeline.Follow{SameHost: f.SameHost, Include: f.Include, Exclude: f.Exclude}
-		if f.Depth != nil {
-			s.Follow.Depth = *f.Depth
-		}
-		if f.MaxPages != nil {
-			s.Follow.MaxPages = *f.MaxPages
-		}
+		value := v.Value
+		s.Value, s.Select = &value, append(slices.Clip(s.Select), v.Select...)
 	}
 	return s
 }
@@ -125,17 +101,12 @@ func (d *decoder) checkSubscription(y subscriptionEntry, s pipeline.Subscription
 	case !url && !sitemap:
 		d.failPath(path, "%s has no url; add one such as url: https://example.com/page, or sitemap: with the URL of a sitemap", path)
 	}
-	for _, f := range []struct {
-		name     string
-		values   []string
-		required bool
-	}{{"sinks", y.Sinks, true}, {"events", y.Events, false}} {
-		_, given := d.positions.get(joinPath(path, f.name))
-		switch {
-		case !given && f.required:
-			d.failPath(path, "%s has no %s; add at least one", path, f.name)
-		case f.values != nil && len(f.values) == 0:
-			d.failPath(joinPath(path, f.name), "%s is empty; list at least one", joinPath(path, f.name))
+	if _, given := d.positions.get(path + ".sinks"); !given {
+		d.failPath(path, "%s has no sinks; add at least one", path)
+	}
+	for name, empty := range map[string]bool{"sinks": y.Sinks != nil && len(y.Sinks) == 0, "events": y.Events != nil && len(y.Events) == 0} {
+		if empty {
+			d.failPath(joinPath(path, name), "%s is empty; list at least one", joinPath(path, name))
 		}
 	}
 	if y.Keywords != nil && len(y.Keywords) == 0 {
@@ -143,15 +114,12 @@ func (d *decoder) checkSubscription(y subscriptionEntry, s pipeline.Subscription
 	}
 	d.checkSinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error
-	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
-		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxConfirm)})
-	}
-	if f := y.Follow; f != nil {
-		if f.Depth != nil && *f.Depth == 0 {
-			errs = append(errs, &pipeline.FieldError{Field: "follow.depth", Reason: fmt.Sprintf("0 is not between 1 and %d; remove follow to watch no linked pages", pipeline.MaxFollowDepth)})
+	for _, o := range pipeline.Options() { // of a Subscription 0 stands for the default
+		if _, given := d.positions.get(joinPath(path, o.Name)); !given || o.Max == 0 {
+			continue
 		}
-		if f.MaxPages != nil && *f.MaxPages == 0 {
-			errs = append(errs, &pipeline.FieldError{Field: "follow.max_pages", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowPages)})
+		if v := reflect.Indirect(o.Field(&s)); v.CanInt() && v.Int() == 0 && o.OutOfBounds(0) != "" {
+			errs = append(errs, &pipeline.FieldError{Field: o.Name, Reason: o.OutOfBounds(0)})
 		}
 	}
 	for _, fe := range CheckSubscription(s) {
@@ -176,17 +144,9 @@ var fetchedSchemes = []string{"http", "https", filesource.Scheme}
 func CheckSubscription(s pipeline.Subscription) []*pipeline.FieldError {
 	var errs []*pipeline.FieldError
 	for _, err := range splitJoined(vokter.CheckSubscription(s, fetchedSchemes...)) {
-		fe, ok := errors.AsType[*pipeline.FieldError](err)
-		if !ok {
-			continue
+		if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
+			errs = append(errs, fe)
 		}
-		for i, e := range s.Events {
-			if fe.Field == fmt.Sprintf("events[%d]", i) {
-				hint := nearest.Hint(string(e), []string{string(pipeline.Added), string(pipeline.Removed)})
-				fe = &pipeline.FieldError{Field: fe.Field, Reason: fmt.Sprintf("%q is not an event; %s", string(e), hint)}
-			}
-		}
-		errs = append(errs, fe)
 	}
 	return errs
 }
@@ -208,21 +168,19 @@ func splitJoined(err error) []error {
 	return all
 }
 
-// selectors are written as one selector that pipeline.ParseSelector reads, such as a CSS selector,
-// as one range {from: CSS, to: CSS}, or as a list of both.
-type selectors []pipeline.Selector
-
-func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
+// decodeSelectors fills all from one selector that pipeline.ParseSelector reads, such as a CSS selector, from one
+// range {from: CSS, to: CSS}, or from a list of both.
+func (d *decoder) decodeSelectors(n ast.Node, all *[]pipeline.Selector, path string) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		*s = appendSelector(*s, d, n, path)
+		*all = appendSelector(*all, d, n, path)
 		return
 	}
 	if len(seq.Values) == 0 {
 		d.failNode(n, "%s is empty; list at least one selector or remove the key", path)
 	}
 	for i, item := range seq.Values {
-		*s = appendSelector(*s, d, item, fmt.Sprintf("%s[%d]", path, i))
+		*all = appendSelector(*all, d, item, fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 
@@ -264,7 +222,7 @@ func ParseSelector(text string) (pipeline.Selector, error) {
 		return s, checkSelector(s)
 	}
 	d := newDecoder("", nil)
-	var found selectors
+	var found []pipeline.Selector
 	if body := d.parseYAML([]byte(text)); body != nil {
 		found = appendSelector(nil, d, body, "range")
 	}
@@ -287,5 +245,3 @@ func checkSelector(s pipeline.Selector) error {
 	}
 	return err
 }
-
-var _ yamlDecoder = (*selectors)(nil)

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -32,69 +33,33 @@ type OptionEffect struct {
 	Notifications int `json:"notifications"`
 }
 
-// optionVariations are the options that Try changes. Set returns the new value, and false where the option
-// has no other value that could change anything.
-var optionVariations = []struct {
-	option string
-	set    func(s *pipeline.Subscription) (value string, ok bool)
-}{
-	{"match_case", func(s *pipeline.Subscription) (string, bool) {
-		if s.Stem {
-			return "", false // it ignores case
-		}
-		return flip(&s.MatchCase)
-	}},
-	{"ignore_diacritics", func(s *pipeline.Subscription) (string, bool) { return flip(&s.IgnoreDiacritics) }},
-	{"stem", func(s *pipeline.Subscription) (string, bool) { return flip(&s.Stem) }},
-	{"filter_stopwords", func(s *pipeline.Subscription) (string, bool) { return flip(&s.FilterStopwords) }},
-	{"match", func(s *pipeline.Subscription) (string, bool) {
-		if s.WithDefaults().Match == pipeline.MatchTerms {
-			s.Match = pipeline.MatchPhrase
-		} else {
-			s.Match = pipeline.MatchTerms
-		}
-		return s.Match, true
-	}},
-	{"near", func(s *pipeline.Subscription) (string, bool) {
-		if s.Keywords == nil || s.NewItems {
-			return "", false
-		}
-		if s.Near != pipeline.NearRow {
-			s.Near = pipeline.NearRow
-			return s.Near, true
-		}
-		s.Near = ""
-		return "none", true
-	}},
-	{"new_items", func(s *pipeline.Subscription) (string, bool) {
-		given := s.NewItems
-		s.NewItems = false
-		return "false", given
-	}},
-	{"moved", func(s *pipeline.Subscription) (string, bool) { return flip(&s.Moved) }},
-	{"events", func(s *pipeline.Subscription) (string, bool) {
-		if len(s.Events) != 1 {
-			return "", false
-		}
-		s.Events = nil
-		return "added, removed", true
-	}},
-	{"restless", func(s *pipeline.Subscription) (string, bool) {
-		given := s.Restless != pipeline.RestlessTell && len(s.Keywords) == 0
-		s.Restless = pipeline.RestlessTell
-		return pipeline.RestlessTell, given
-	}},
-	{"min_change", func(s *pipeline.Subscription) (string, bool) {
-		given := s.MinChange != pipeline.MinChange{}
-		s.MinChange = pipeline.MinChange{}
-		return "none", given
-	}},
-}
-
-// flip inverts option and returns its new value.
-func flip(option *bool) (string, bool) {
-	*option = !*option
-	return fmt.Sprint(*option), true
+// vary sets o of s to its other value, which it returns. It returns false where no other value could change anything.
+func vary(o pipeline.Option, s *pipeline.Subscription) (value string, ok bool) {
+	v := o.Field(s)
+	before := v.Interface()
+	switch {
+	case o.Name == "match_case" && s.Stem, o.Name == "near" && (s.Keywords == nil || s.NewItems), o.Name == "restless" && len(s.Keywords) > 0:
+		return "", false // it has no effect
+	case o.Name == "match" && s.WithDefaults().Match != pipeline.MatchTerms:
+		v.SetString(pipeline.MatchTerms)
+	case o.Name == "match":
+		v.SetString(pipeline.MatchPhrase)
+	case o.Name == "restless":
+		v.SetString(pipeline.RestlessTell)
+	case o.Name == "near" && s.Near != pipeline.NearRow:
+		v.SetString(pipeline.NearRow)
+	case o.Kind() == reflect.Bool && o.Name != "new_items":
+		v.SetBool(!v.Bool())
+	default:
+		v.SetZero()
+	}
+	switch value = fmt.Sprint(v); {
+	case o.Name == "events":
+		value = "added, removed"
+	case o.Kind() != reflect.Bool && v.IsZero():
+		value = "none"
+	}
+	return value, !reflect.DeepEqual(before, v.Interface())
 }
 
 // Try returns what s would have reported of changes, as the pipeline matches them, and what each
@@ -102,14 +67,17 @@ func flip(option *bool) (string, bool) {
 func Try(changes []flow.Change, s pipeline.Subscription, languages *text.Languages) Trial {
 	t := Trial{Notifications: match.Preview(changes, s, languages)}
 	reported := countReported(t.Notifications)
-	for _, v := range optionVariations {
+	for _, o := range pipeline.Options() {
 		other := s
-		value, ok := v.set(&other)
+		if !o.Matching {
+			continue
+		}
+		value, ok := vary(o, &other)
 		if !ok {
 			continue
 		}
 		found := match.Preview(changes, other, languages)
-		e := OptionEffect{Option: v.option, Value: value, Notifications: len(found)}
+		e := OptionEffect{Option: o.Name, Value: value, Notifications: len(found)}
 		others := countReported(found)
 		for r, n := range others {
 			e.More += max(n-reported[r], 0)

@@ -17,10 +17,10 @@ import (
 // process, and there for DefaultExpire.
 type Expire struct {
 	// After is how many checks in a row must fail. Negative: a failing page is checked as ever.
-	After int
+	After int `json:"after"`
 	// Retry is how long a dormant page is checked. Negative: not at all, so that it expires with the timeout
 	// notification.
-	Retry time.Duration
+	Retry time.Duration `json:"retry"`
 }
 
 // DefaultExpire holds where nothing else is said.

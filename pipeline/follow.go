@@ -57,12 +57,6 @@ func (f Follow) WithDefaults() Follow {
 
 // validate calls bad for everything that is wrong with f.
 func (f Follow) validate(bad func(field, format string, args ...any)) {
-	if f.Depth < 0 || f.Depth > MaxFollowDepth {
-		bad("follow.depth", "%d is not between 1 and %d", f.Depth, MaxFollowDepth)
-	}
-	if f.MaxPages < 0 || f.MaxPages > MaxFollowPages {
-		bad("follow.max_pages", "%d is not between 1 and %d", f.MaxPages, MaxFollowPages)
-	}
 	for _, list := range []struct {
 		field    string
 		patterns []string

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"regexp/syntax"
 	"strconv"
@@ -12,36 +13,28 @@ import (
 )
 
 // View says which part of a page is the document, and how its text is made. The zero View is the
-// whole page.
+// whole page. Options describes each field.
 type View struct {
-	// Select keeps only what matches one of these selectors, in document order.
+	// Select keeps only what matches one of these selectors, in document order. Remove then removes what matches.
 	Select []Selector `json:"select,omitempty"`
-	// Remove then removes what matches one of these selectors.
 	Remove []Selector `json:"remove,omitempty"`
 	// Ignore blanks text that matches one of these regular expressions (RE2).
 	Ignore []string `json:"ignore,omitempty"`
-	// Confirm is in how many checks in a row a new text must be found before it is a version, at most
-	// MaxConfirm. 0 and 1 mean at once.
+	// Confirm is in how many checks in a row a new text must be found before it is a version. 0 and 1 mean at once.
 	Confirm int `json:"confirm,omitempty"`
-	// FlipFlop keeps a page that alternates between texts silent: a text is no new version if it
-	// is one of the last FlipFlop texts that changed the document. 0 means that every new text is
-	// a version; otherwise it is 2 to MaxFlipFlop.
+	// FlipFlop is how many of the last texts that changed the document are no new version. 0 means none.
 	FlipFlop int `json:"flip_flop,omitempty"`
-	// Replaced keeps a text from becoming a version that looks like an error page, a login wall, a
-	// challenge or an unrendered shell in place of the document, until it has stood for 20 checks in
-	// a row. Such a check fails with FailReplaced.
+	// Replaced makes a check that finds something in place of the page fail with FailReplaced, until it has stood for
+	// 20 checks in a row.
 	Replaced bool `json:"replaced,omitempty"`
 	// Expect is ExpectAbsent where the page, or what Select names, need not be there yet. Then a page that is
 	// not found (HTTP status 404 or 410, no such file), a selector that matches nothing and a page without text
-	// are a document without text: a baseline, and later a removal. Empty means that these are failed checks.
+	// are a document without text: a baseline, and later a removal.
 	Expect string `json:"expect,omitempty"`
-	// Items makes the document the items of an RSS, Atom or JSON feed, or the elements of an array in
-	// JSON: a change is a new item, or a difference within one. Items that leave, move or come back
-	// are no change.
+	// Items makes the document the items of a feed, or the elements of an array in JSON.
 	Items bool `json:"items,omitempty"`
-	// Sitemap says that the page is a sitemap or a sitemap index (https://www.sitemaps.org), perhaps
-	// compressed with gzip. A subscription with it watches the pages that the sitemap lists, as
-	// Subscription.Follow says. The sitemap itself has a text that never changes.
+	// Sitemap says that the page is a sitemap or a sitemap index (https://www.sitemaps.org). Subscription.Follow says
+	// which of its pages are watched. The sitemap itself has a text that never changes.
 	Sitemap bool `json:"sitemap,omitempty"`
 	// Value makes the document a single value, such as a price. Nil means that it is a text.
 	Value *Value `json:"value,omitempty"`
@@ -61,22 +54,22 @@ const (
 type Selector struct {
 	// CSS is a CSS selector, for HTML, XML and Markdown. In XML the case of names does not count,
 	// and names stand without their prefix.
-	CSS string `json:"css,omitempty"`
+	CSS string `json:"css,omitempty" doc:"A CSS selector, for HTML, XML and Markdown."`
 	// XPath is an XPath 1.0 expression that names nodes, for HTML, XML and Markdown.
-	XPath string `json:"xpath,omitempty"`
+	XPath string `json:"xpath,omitempty" doc:"An XPath 1.0 expression that names nodes, for HTML, XML and Markdown."`
 	// Path begins with a slash: a JSON pointer (RFC 6901) for JSON, an XPath for HTML and XML.
-	Path string `json:"path,omitempty"`
+	Path string `json:"path,omitempty" doc:"With a slash in front: a JSON pointer, or an XPath for HTML and XML."`
 	// JQ is a jq expression, for JSON.
-	JQ string `json:"jq,omitempty"`
+	JQ string `json:"jq,omitempty" doc:"A jq expression, for JSON."`
 	// Lines is a range of lines such as "10-20", "10-", "-20" or "10", for text. The first is 1.
-	Lines string `json:"lines,omitempty"`
+	Lines string `json:"lines,omitempty" doc:"A range of lines such as 10-20, 10-, -20 or 10, for text."`
 	// Regexp is a regular expression (RE2) for text. It names what it matches in each line.
-	Regexp string `json:"regexp,omitempty"`
+	Regexp string `json:"regexp,omitempty" doc:"A regular expression (RE2) for text: it names what it matches in a line."`
 	// From and To name a range: from the start of the first match of From to the start of the
 	// first match of To behind it, or to the end of the page where To is empty. Each is a CSS
 	// selector, or what ParseSelector reads as XPath or Regexp.
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
+	From string `json:"from,omitempty" doc:"A range begins here: CSS, or xpath: or re: and what follows."`
+	To   string `json:"to,omitempty" doc:"The range ends before the next match of this, or with the page."`
 }
 
 // ParseSelector reads a selector as users write it: CSS, or "xpath:", "jq:", "lines:" or "re:"
@@ -124,7 +117,16 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && v.Expect == "" && !v.Items && !v.Sitemap && v.Value == nil
+	if v.Confirm == 1 {
+		v.Confirm = 0
+	}
+	all := reflect.ValueOf(v)
+	for i := range all.NumField() {
+		if f := all.Field(i); !f.IsZero() && (f.Kind() != reflect.Slice || f.Len() > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

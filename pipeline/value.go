@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,7 +30,7 @@ type Value struct {
 	Word bool `json:"word,omitempty"`
 	// Language is that of the subscription, in which numbers are written. WithDefaults sets it. Empty means that
 	// of the page.
-	Language string `json:"language,omitempty"`
+	Language string `json:"language,omitempty" yaml:"-"`
 }
 
 // Text reports whether the value is a word and not a number.
@@ -221,9 +220,6 @@ func (s Subscription) checkValue(bad func(field, format string, args ...any)) {
 		bad("becomes", "it compares words, but the value is a number; add word: true to value, or use below, above or changes_by")
 	}
 	v := *s.Value
-	if v.Offer != "" && !slices.Contains([]string{OfferPrice, OfferCurrency, OfferAvailability}, v.Offer) {
-		bad("value.offer", "%.50q is not known; write price, currency or availability", v.Offer)
-	}
 	if _, err := v.Group(); err != nil {
 		bad("value.pattern", "%v", err)
 	}

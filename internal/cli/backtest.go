@@ -50,7 +50,7 @@ func (a *app) testVerb() *cobra.Command {
 	fs.StringArrayVar(&f.singleKeywords, "keyword", nil, "a `KEYWORD`, which may contain commas (repeatable)")
 	fs.StringVar(&f.old, "old", "", "the `FILE` with the older version")
 	fs.StringVar(&f.new, "new", "", "the `FILE` with the newer version")
-	f.subscription.add(fs)
+	f.subscription.add(fs, "sinks", "paused")
 	return cmd
 }
 
@@ -84,12 +84,8 @@ func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) e
 			return newUsageError(cmd, "two files need no data directory; leave --data and -c out")
 		}
 		return a.tryFiles(cmd, t, f, url, keywords)
-	case given("config") && !given("keywords") && !given("keyword") && !f.subscription.anyGiven(cmd):
-		client := ""
-		if given("client") {
-			client = f.subscription.client
-		}
-		return a.tryConfiguration(cmd, t, url, client)
+	case given("config") && !given("keywords") && !given("keyword") && !f.subscription.anyGiven():
+		return a.tryConfiguration(cmd, t, url, strings.Join(cmd.Flags().Lookup("client").Value.(*optionFlag).texts, ""))
 	case url == "":
 		return newUsageError(cmd, "name a page and keywords, two files with --old and --new, or a configuration with -c; write %s URL --keywords KEYWORDS --data DIR", cmd.CommandPath())
 	}

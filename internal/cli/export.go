@@ -114,12 +114,9 @@ func (a *app) exportSubscriptions(l inspect.Listing, pages map[string]browser.Pa
 			if !s.PausedUntil.IsZero() {
 				lose("paused", "it is paused until "+s.PausedUntil.UTC().Format(time.RFC3339)+", and the configuration pauses it until you resume it")
 			}
-			entry := newSubscriptionEntry(s.Subscription)
-			if of, ok := pages[p.URL]; ok {
-				entry.setFetch(of)
-				filled = filled || slices.ContainsFunc(of.Steps, func(s browser.Step) bool { return s.Fill != nil })
-			}
-			if err := w.addSubscription(comment, entry); err != nil {
+			of := pages[p.URL]
+			filled = filled || slices.ContainsFunc(of.Steps, func(s browser.Step) bool { return s.Fill != nil })
+			if err := w.addSubscription(comment, s.Subscription, of); err != nil {
 				return err
 			}
 		}

@@ -94,10 +94,8 @@ var (
 // flagValues are the values that the shell completes for flags with a fixed set of values.
 var flagValues = map[string][]string{
 	"color":     {"always", "never"},
-	"events":    {"added", "removed"},
 	"format":    {"text", "json"},
 	"log-level": {"debug", "info", "warn", "error"},
-	"match":     {"phrase", "terms"},
 	"transport": {"local", "kafka"},
 }
 
@@ -109,8 +107,14 @@ func addCompletion(c *cobra.Command) {
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		var err error
-		switch values, ok := flagValues[f.Name]; {
-		case ok:
+		values := flagValues[f.Name]
+		if o, ok := f.Value.(*optionFlag); ok {
+			for _, v := range o.Values {
+				values = append(values, v.Value)
+			}
+		}
+		switch {
+		case len(values) > 0:
 			err = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 		case f.Name == "config":
 			err = c.MarkFlagFilename(f.Name, "yaml", "yml")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -175,11 +174,11 @@ type configWriter struct {
 	data          string   // directory for what is read, or empty
 }
 
-// addSubscription adds a subscription with a comment above it.
-func (w *configWriter) addSubscription(comment string, entry subscriptionEntry) error {
-	text, err := yaml.MarshalWithOptions([]subscriptionEntry{entry}, yaml.IndentSequence(true))
+// addSubscription adds s, whose page is fetched as p says, with a comment above it.
+func (w *configWriter) addSubscription(comment string, s pipeline.Subscription, p browser.Page) error {
+	text, err := subscriptionYAML(s, p)
 	if err != nil {
-		return fmt.Errorf("%s as YAML: %w", cmp.Or(entry.URL, entry.Sitemap), err)
+		return err
 	}
 	if comment != "" {
 		fmt.Fprintf(&w.subscriptions, "  # %s\n", comment)
@@ -187,6 +186,15 @@ func (w *configWriter) addSubscription(comment string, entry subscriptionEntry) 
 	w.subscriptions.Write(text)
 	w.count++
 	return nil
+}
+
+// subscriptionYAML returns s as an element of subscriptions.
+func subscriptionYAML(s pipeline.Subscription, p browser.Page) ([]byte, error) {
+	text, err := yaml.MarshalWithOptions([]any{config.EncodeSubscription(s, p)}, yaml.IndentSequence(true))
+	if err != nil {
+		return nil, fmt.Errorf("the subscription of %q to %s as YAML: %w", s.Client, s.URL, err)
+	}
+	return text, nil
 }
 
 // partSize is how many imported subscriptions are checked as a configuration at once.
@@ -244,7 +252,7 @@ func (w *importer) add(e migrate.Entry) {
 		s.Client = fmt.Sprintf("import-%d", w.clients[document])
 	}
 	w.addAccess(e, page, w.pages, w.lose)
-	y := newSubscriptionEntry(s)
+	var opened browser.Page
 	if e.Browser {
 		steps, known := w.opened[page]
 		if known && !reflect.DeepEqual(steps, e.Steps) {
@@ -252,9 +260,9 @@ func (w *importer) add(e migrate.Entry) {
 			e.Steps = steps
 		}
 		w.opened[page] = e.Steps
-		y.setFetch(browser.Page{Mode: browser.Rendered, Steps: e.Steps})
+		opened = browser.Page{Mode: browser.Rendered, Steps: e.Steps}
 	}
-	w.err = errors.Join(w.err, w.addSubscription(joinComment(e.Notes), y))
+	w.err = errors.Join(w.err, w.addSubscription(joinComment(e.Notes), s, opened))
 	if w.count%partSize == 0 {
 		w.check()
 	}
@@ -305,31 +313,17 @@ func dropInvalidFields(s *pipeline.Subscription, lose func(field, reason string)
 		if _, err := fmt.Sscanf(rest, "%d]", &i); err != nil { // the field has no index
 			i = firstInvalidSelector(s, field)
 		}
-		switch {
-		case field == "select" && i < len(s.Select):
-			s.Select = slices.Delete(slices.Clone(s.Select), i, i+1)
-			if len(s.Select) == 0 {
-				bad.Reason += "; the whole page is watched"
-			}
-		case field == "remove" && i < len(s.Remove):
-			s.Remove = slices.Delete(slices.Clone(s.Remove), i, i+1)
-		case field == "ignore" && i < len(s.Ignore):
-			s.Ignore = slices.Delete(slices.Clone(s.Ignore), i, i+1)
-		case field == "keywords" && i < len(s.Keywords):
-			s.Keywords = slices.Delete(slices.Clone(s.Keywords), i, i+1)
-		case field == "tags" && i < len(s.Tags):
-			s.Tags = slices.Delete(slices.Clone(s.Tags), i, i+1)
-		case field == "below":
-			s.Below = ""
-		case field == "above":
-			s.Above = ""
-		case field == "changes_by":
-			s.ChangesBy = ""
-		case field == "interval":
-			s.Interval = pipeline.Interval{}
-		default:
+		o, known := pipeline.OptionCalled(field)
+		if !known || slices.Contains([]string{"url", "client", "sinks", "value", "items"}, field) {
 			lose(bad.Field, "the entry is left out: "+bad.Reason)
 			return false
+		}
+		v := o.Field(s)
+		if old := reflect.ValueOf(v.Interface()); old.Kind() == reflect.Slice && i < old.Len() && old.Len() > 1 {
+			v.Set(reflect.MakeSlice(v.Type(), 0, old.Len()-1))
+			v.Set(reflect.AppendSlice(reflect.AppendSlice(v, old.Slice(0, i)), old.Slice(i+1, old.Len())))
+		} else if v.SetZero(); field == "select" {
+			bad.Reason += "; the whole page is watched"
 		}
 		lose(bad.Field, bad.Reason)
 	}

@@ -276,56 +276,16 @@ func receiversText(s inspect.Subscription) string {
 	return to
 }
 
-// settingsText lists the title of s, and its settings that keep changes silent.
+// settingsText lists the options of s that differ from their defaults and that the columns beside it do not show.
 func settingsText(s inspect.Subscription) string {
-	var set []string
-	if s.Title != "" {
-		set = append(set, fmt.Sprintf("title: %q", s.Title))
+	shown := []string{"url", "client", "paused", "keywords", "sinks", "digest", "quiet", "channel", "severity", "tags", "language"}
+	if s.Interval.Cron == "" && s.Interval.Max == 0 {
+		shown = append(shown, "interval") // it shows in when the next check is
 	}
-	if s.Interval.Cron != "" || s.Interval.Max > 0 {
-		set = append(set, "interval: "+s.Interval.String())
+	if s.FollowedFrom != "" {
+		shown = append(shown, "sitemap", "follow") // of the page that links here
 	}
-	if s.Restless != "" {
-		set = append(set, "restless: "+s.Restless)
-	}
-	if s.MinChange != (pipeline.MinChange{}) {
-		set = append(set, "min_change: "+s.MinChange.String())
-	}
-	if v := s.Value; v != nil {
-		what := strings.Fields(strings.Join([]string{"value:", v.Offer, v.Pattern, strings.Trim(fmt.Sprint(s.Select), "[]")}, " "))
-		set = append(set, strings.Join(what, " "))
-	}
-	for _, c := range [][2]string{{"below", string(s.Below)}, {"above", string(s.Above)}, {"changes_by", string(s.ChangesBy)}, {"becomes", s.Becomes}} {
-		if c[1] != "" {
-			set = append(set, c[0]+": "+c[1])
-		}
-	}
-	after, retry := s.Expire.Texts()
-	if after != "" {
-		set = append(set, "expire.after: "+after)
-	}
-	if retry != "" {
-		set = append(set, "expire.retry: "+retry)
-	}
-	if s.Confirm > 1 {
-		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
-	}
-	if s.Sitemap && s.FollowedFrom == "" {
-		set = append(set, "the pages of this sitemap")
-	}
-	if s.Items {
-		set = append(set, "items")
-	}
-	if s.FlipFlop > 0 {
-		set = append(set, fmt.Sprintf("flip_flop: %d", s.FlipFlop))
-	}
-	if s.Expect != "" {
-		set = append(set, "expect: "+s.Expect)
-	}
-	if s.Replaced {
-		set = append(set, "replaced: true")
-	}
-	return strings.Join(set, ", ")
+	return strings.Join(config.Settings(s.Subscription, shown...), ", ")
 }
 
 // sinceText says since when p is not active, and why.

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // duplicateLine is a line of JSON.
@@ -177,9 +176,9 @@ func (r *results) printSuggestions(all []suggestion) error {
 		}
 		b.WriteString("  # Watch it alone, by these in place of all subscriptions to them:\n")
 		for _, sub := range s.Subscriptions {
-			text, err := yaml.MarshalWithOptions([]subscriptionEntry{newSubscriptionEntry(sub)}, yaml.IndentSequence(true))
+			text, err := subscriptionYAML(sub, browser.Page{})
 			if err != nil {
-				return fmt.Errorf("the subscription of %q to %s as YAML: %w", sub.Client, sub.URL, err)
+				return err
 			}
 			b.Write(text)
 		}

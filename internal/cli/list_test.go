@@ -386,7 +386,7 @@ func TestExplainValue(t *testing.T) {
 			Keywords: []inspect.Keyword{{Client: "shop", Document: "D", Version: 2, Matched: true}},
 		})
 	})
-	for _, want := range []string{"shop  the value  to s  value: price, below: 100\n", "shop  the value  by s  delivered", "shop  the value  matched\n"} {
+	for _, want := range []string{"shop  the value  to s  value: {offer: price}, below: 100\n", "shop  the value  by s  delivered", "shop  the value  matched\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant %q in it", got, want)
 		}

@@ -17,11 +17,7 @@ import (
 )
 
 func (a *app) subscribeVerb() *cobra.Command {
-	var (
-		flags  subscriptionFlags
-		sinks  []string
-		paused bool
-	)
+	var flags subscriptionFlags
 	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "subscribe URL [KEYWORD...] --sink NAME -c FILE",
 		Short: "Adds a subscription while the pipeline runs",
@@ -31,23 +27,23 @@ func (a *app) subscribeVerb() *cobra.Command {
 		Example: `  vokter-stream subscribe https://example.com/ Argus --sink ops -c FILE
   vokter-stream subscribe https://example.com/ --sink ops --data DIR`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return newUsageError(cmd, "no URL is given; write %s URL [KEYWORD...] --sink NAME", cmd.CommandPath())
-			}
-			if len(sinks) == 0 {
-				return newUsageError(cmd, "no sink is given; name the sinks that are notified with --sink NAME")
-			}
-			s, err := flags.toSubscription(cmd, args[0], args[1:])
+			url, keywords, err := flags.pageAndKeywords(cmd, args)
 			if err != nil {
 				return err
 			}
-			s.Sinks, s.Paused = sinks, paused
+			if !cmd.Flags().Changed("sink") {
+				return newUsageError(cmd, "no sink is given; name the sinks that are notified with --sink NAME")
+			}
+			s, err := flags.toSubscription(cmd, url, keywords)
+			if err != nil {
+				return err
+			}
 			dir, err := a.startableDirectory(cmd)
 			if err != nil {
 				return err
 			}
 			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
-				for _, name := range sinks {
+				for _, name := range s.Sinks {
 					if err := a.checkSink(cmd, m, name); err != nil {
 						return err
 					}
@@ -68,8 +64,6 @@ func (a *app) subscribeVerb() *cobra.Command {
 		},
 	}, outputFlags|directoryFlags|configFlags)
 	flags.add(cmd.Flags())
-	cmd.Flags().BoolVar(&paused, "paused", false, "begin paused: nothing is checked and nobody is notified until resume")
-	cmd.Flags().StringArrayVar(&sinks, "sink", nil, "the `NAME` of a sink to deliver to (repeatable)")
 	return cmd
 }
 

@@ -58,7 +58,7 @@ func (a *app) watchVerb() *cobra.Command {
 	cmd.Flags().StringVar((*string)(&how.fetch), "fetch", string(browser.HTTP), "`HOW` the page is fetched: http, browser (in Chromium, with its scripts), or auto (in Chromium where it has hardly any text)")
 	cmd.Flags().BoolVar(&how.noSandbox, "no-sandbox", false, "open the page without Chromium's sandbox, which the user root needs")
 	how.access.add(cmd.Flags())
-	s.add(cmd.Flags())
+	s.add(cmd.Flags(), "sinks", "paused")
 	limits.add(cmd.Flags())
 	return cmd
 }
@@ -90,21 +90,16 @@ func (f watchFlags) setBrowser(cfg *vokter.Config, url string) error {
 }
 
 func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, how watchFlags) error {
-	if cmd.Flags().Changed("sitemap") {
-		if flags.sitemap == "" {
-			return newUsageError(cmd, "--sitemap is empty; name a sitemap, such as --sitemap https://example.com/sitemap.xml")
-		}
-		args = append([]string{flags.sitemap}, args...)
+	url, keywords, err := flags.pageAndKeywords(cmd, args)
+	if err != nil {
+		return err
 	}
-	if len(args) == 0 {
-		return newUsageError(cmd, "no URL is given; write %s URL, or %s URL KEYWORD...", cmd.CommandPath(), cmd.CommandPath())
-	}
-	if path, err := filepath.Abs(args[0]); err == nil && !strings.Contains(args[0], ":") {
+	if path, err := filepath.Abs(url); err == nil && !strings.Contains(url, ":") {
 		if _, err := os.Stat(path); err == nil {
-			return newUsageError(cmd, "%s is a path; write the file as a URL: %s", args[0], filesource.URL(path))
+			return newUsageError(cmd, "%s is a path; write the file as a URL: %s", url, filesource.URL(path))
 		}
 	}
-	s, err := flags.toSubscription(cmd, args[0], args[1:])
+	s, err := flags.toSubscription(cmd, url, keywords)
 	if err != nil {
 		return err
 	}

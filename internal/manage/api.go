@@ -44,6 +44,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Interval](), reflect.TypeFor[intervalSchema]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Expire](), reflect.TypeFor[expireSchema]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Quiet](), reflect.TypeFor[quietSchema]())
+	describeOptions(schemas)
 	input := schemas.Schema(reflect.TypeFor[pipeline.Subscription](), true, "") // client and keywords have defaults
 	input = schemas.SchemaFromRef(input.Ref)
 	input.Required = []string{"url", "sinks"}

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,28 +18,34 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline"
 )
 
-var update = flag.Bool("update", false, "write docs/openapi.json")
+var update = flag.Bool("update", false, "write the documents that are made of the code")
 
-// TestDocumentIsUpToDate compares the copy in docs with what a process serves.
+// TestDocumentIsUpToDate compares what docs has of the API and of the options of a subscription with the code.
 func TestDocumentIsUpToDate(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "openapi.json")
+	docs := filepath.Join("..", "..", "docs")
 	want, err := OpenAPI()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(path, append(want, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
+	configuration, err := os.ReadFile(filepath.Join(docs, "configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(bytes.TrimSpace(got), want) {
-		t.Error("docs/openapi.json is not up to date: go test ./internal/manage -run TestDocumentIsUpToDate -update")
+	for name, want := range map[string]string{
+		"openapi.json": string(want) + "\n", "schemas/subscription.json": subscriptionSchema(t, want), "configuration.md": withOptionTable(t, string(configuration)),
+	} {
+		path := filepath.Join(docs, name)
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("docs/%s is not up to date (%v): go test ./internal/manage -run TestDocumentIsUpToDate -update", name, err)
+		}
 	}
 	_, base := serve(t, &fake{})
 	status, header, served := send(t, "GET", base+client.Prefix+"/openapi.json", "", nil)
@@ -47,6 +56,106 @@ func TestDocumentIsUpToDate(t *testing.T) {
 	if err := json.Unmarshal(served, &version); err != nil || !strings.HasPrefix(version.OpenAPI, "3.1.") {
 		t.Errorf("got version %q, %v", version.OpenAPI, err)
 	}
+}
+
+// withOptionTable returns a document whose table of the options of a subscription is that of their descriptions. It
+// keeps what the table has besides.
+func withOptionTable(t *testing.T, document string) string {
+	t.Helper()
+	before, rest, found := strings.Cut(document, "\n## Subscriptions\n")
+	intro, rest, found2 := strings.Cut(rest, "|---|---|---|\n")
+	rows, behind, found3 := strings.Cut(rest, "\n\n")
+	if !found || !found2 || !found3 {
+		t.Fatal("there is no table of subscriptions")
+	}
+	var table strings.Builder
+	for _, o := range pipeline.Options() {
+		if strings.Contains(o.Name, ".") {
+			continue
+		}
+		byDefault := o.Default
+		if byDefault == "" {
+			byDefault = "false"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", o.Name, o.Markdown(false), byDefault)
+	}
+	for row := range strings.SplitSeq(rows, "\n") {
+		if _, known := pipeline.OptionCalled(strings.Trim(strings.Split(row, "|")[1], " `")); !known {
+			table.WriteString(row + "\n")
+		}
+	}
+	return before + "\n## Subscriptions\n" + intro + "|---|---|---|\n" + table.String() + "\n" + behind
+}
+
+// subscriptionSchema returns the JSON schema of a subscription by itself. In contrast to that of the API it is open to
+// further fields.
+func subscriptionSchema(t *testing.T, openAPI []byte) string {
+	t.Helper()
+	var document struct {
+		Components struct{ Schemas map[string]map[string]any }
+	}
+	if err := json.Unmarshal(openAPI, &document); err != nil {
+		t.Fatal(err)
+	}
+	schemas := document.Components.Schemas
+	s := schemas["Subscription"]
+	var ofDocument []string
+	for _, o := range pipeline.Options() {
+		names := strings.Split(o.Name, ".")
+		if o.OfDocument() && len(names) == 1 {
+			ofDocument = append(ofDocument, o.Name)
+		}
+		in := s["properties"].(map[string]any)
+		if len(names) > 1 {
+			parent := in[names[0]].(map[string]any)
+			if ref, ok := parent["$ref"].(string); ok {
+				parent = schemas[path.Base(ref)]
+			}
+			in = parent["properties"].(map[string]any)
+		}
+		p := in[names[len(names)-1]].(map[string]any)
+		values := []any{""}
+		for _, v := range o.Values {
+			values = append(values, v.Value)
+		}
+		switch {
+		case o.Kind() == reflect.Slice && len(o.Values) > 0:
+			p["items"] = map[string]any{"enum": values[1:]}
+		case len(o.Values) > 0:
+			p["enum"] = values
+		case o.Kind() == reflect.Slice && o.Min > 0:
+			p["type"], p["minItems"] = "array", o.Min
+		case o.Max > 0 && o.Kind() == reflect.Int:
+			p["minimum"], p["maximum"] = 0, o.Max // 0 stands for the default
+		}
+	}
+	s["$schema"], s["title"] = "https://json-schema.org/draft/2020-12/schema", "Subscription"
+	s["description"] = "What a client wants to be notified of in a document. A client has one subscription to a document; a document is a page with " +
+		strings.Join(ofDocument, ", ") + "."
+	s["$defs"] = map[string]any{"Follow": schemas["Follow"], "Value": schemas["Value"], "Selector": schemas["Selector"]}
+	var open func(node any)
+	open = func(node any) {
+		switch n := node.(type) {
+		case map[string]any:
+			delete(n, "additionalProperties")
+			if ref, ok := n["$ref"].(string); ok {
+				n["$ref"] = strings.Replace("#/$defs/"+path.Base(ref), "#/$defs/Digest", "digest.json", 1)
+			}
+			for _, child := range n {
+				open(child)
+			}
+		case []any:
+			for _, child := range n {
+				open(child)
+			}
+		}
+	}
+	open(s)
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + "\n"
 }
 
 // operations returns all routes.

@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -50,7 +52,6 @@ type minChangeSchema struct{}
 // Schema implements huma.SchemaProvider.
 func (minChangeSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: `A number of tokens, or a share of the text such as "5%".`,
 		OneOf: []*huma.Schema{
 			{Type: huma.TypeInteger, Minimum: floatPointer(0)},
 			{Type: huma.TypeString, Pattern: `^[0-9]{1,9}$|^[0-9]{1,2}([.][0-9]{1,2})?%$`},
@@ -64,7 +65,6 @@ type amountSchema struct{}
 // Schema implements huma.SchemaProvider.
 func (amountSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: "A decimal number, as text where its digits must stay as they are. changes_by may end with a percent sign.",
 		OneOf: []*huma.Schema{
 			{Type: huma.TypeNumber},
 			{Type: huma.TypeString, Pattern: `^-?[0-9]{1,30}([.][0-9]{1,30})?%?$`},
@@ -92,16 +92,13 @@ type expireSchema struct{}
 // Schema implements huma.SchemaProvider.
 func (expireSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: "What becomes of a page of which check after check fails.",
-		Type:        huma.TypeObject, AdditionalProperties: false,
+		Type: huma.TypeObject, AdditionalProperties: false,
 		Properties: map[string]*huma.Schema{
 			"after": {
-				Description: "After how many failed checks in a row the client gets a timeout notification, from when on the page is checked ever more rarely. Absent: 10.",
-				OneOf:       []*huma.Schema{{Type: huma.TypeInteger, Minimum: floatPointer(1)}, {Type: huma.TypeString, Enum: []any{"never"}}},
+				OneOf: []*huma.Schema{{Type: huma.TypeInteger, Minimum: floatPointer(1)}, {Type: huma.TypeString, Enum: []any{"never"}}},
 			},
 			"retry": {
-				Description: "After what time without an answer the page then expires, or never, where it does so at once. Absent: 30 days.",
-				Type:        huma.TypeString, Pattern: "^(never|([0-9]{1,4}d)?(" + durationPattern + ")?)$", Examples: []any{"720h0m0s"},
+				Type: huma.TypeString, Pattern: "^(never|([0-9]{1,4}d)?(" + durationPattern + ")?)$", Examples: []any{"720h0m0s"},
 				PatternDescription: "a duration such as 12h or 30d, or never",
 			},
 		},
@@ -165,6 +162,22 @@ func allowNullFields[T any](schemas huma.Registry) {
 		}
 	}
 	s.PrecomputeMessages()
+}
+
+// describeOptions describes the fields of subscriptions by their options.
+func describeOptions(schemas huma.Registry) {
+	for _, t := range []reflect.Type{reflect.TypeFor[pipeline.Subscription](), reflect.TypeFor[inspect.Subscription]()} {
+		for _, o := range pipeline.Options() {
+			p := schemas.Schema(t, true, "")
+			for name := range strings.SplitSeq(o.Name, ".") {
+				if p.Ref != "" {
+					p = schemas.SchemaFromRef(p.Ref)
+				}
+				p = p.Properties[name]
+			}
+			p.Description = o.Sentence()
+		}
+	}
 }
 
 func floatPointer(n float64) *float64 { return &n }

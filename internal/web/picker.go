@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/pipeline"
@@ -49,7 +50,7 @@ func showPick(r *request) (any, error) {
 	if v.Select == "" {
 		return v, nil
 	}
-	p, err := r.api.Preview(r.Context(), pipeline.Subscription{URL: v.URL, View: pipeline.View{Select: parseSelectors(formLines(r.form, "select"), nil)}}, false)
+	p, err := r.api.Preview(r.Context(), pipeline.Subscription{URL: v.URL, View: pipeline.View{Select: parseSelectors(formLines(r.form, "select"))}}, false)
 	if err != nil {
 		v.Problem = userMessage(err)
 		return v, nil
@@ -290,7 +291,7 @@ func findChosen(ctx context.Context, root *html.Node, lines []string) (*selector
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	m, err := selector.NewMarkup(pipeline.View{Select: parseSelectors(lines, nil)})
+	m, err := selector.NewMarkup(pipeline.View{Select: parseSelectors(lines)})
 	if err != nil {
 		return nil, nil
 	}
@@ -393,4 +394,14 @@ func hasText(n *html.Node, deep int) bool {
 		}
 	}
 	return false
+}
+
+// parseSelectors returns the selectors in lines. One that is not valid is found out where it is used.
+func parseSelectors(lines []string) []pipeline.Selector {
+	var all []pipeline.Selector
+	for _, l := range lines {
+		s, _ := config.ParseSelector(l)
+		all = append(all, s)
+	}
+	return all
 }

@@ -3,8 +3,8 @@ package web
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -71,7 +71,7 @@ func showSubscribe(r *request) (any, error) {
 			v.Problem = userMessage(err)
 		}
 	default:
-		v.Sub = pipeline.Subscription{}.WithDefaults()
+		v.Sub.Client = "default"
 	}
 	if r.bearer.Clients() == nil {
 		all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})
@@ -125,17 +125,65 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	return v
 }
 
-// optionFields are the fields of a form that are a box to mark.
-var optionFields = []struct {
-	Name, Label string
-	field       func(*pipeline.Subscription) *bool
-}{
-	{"match_case", "Match case", func(s *pipeline.Subscription) *bool { return &s.MatchCase }},
-	{"ignore_diacritics", "Ignore accents", func(s *pipeline.Subscription) *bool { return &s.IgnoreDiacritics }},
-	{"stem", "Other forms of a word too (stems)", func(s *pipeline.Subscription) *bool { return &s.Stem }},
-	{"filter_stopwords", "Ignore stop words", func(s *pipeline.Subscription) *bool { return &s.FilterStopwords }},
-	{"new_items", "Only items that came: list items, rows, cards", func(s *pipeline.Subscription) *bool { return &s.NewItems }},
-	{"moved", "Text that only moved too", func(s *pipeline.Subscription) *bool { return &s.Moved }},
+// fieldset is a set of fields of a form.
+type fieldset struct {
+	Legend string
+	Fields []field
+}
+
+// field is an option in a form.
+type field struct {
+	pipeline.Option
+	Text    string // as the user would write it
+	Default string // in words
+	Choices []option
+}
+
+// IsBox reports whether f is a box to mark, and IsLong whether it has lines.
+func (f field) IsBox() bool { return f.Kind() == reflect.Bool }
+
+// IsLong reports whether f has lines.
+func (f field) IsLong() bool { return f.Kind() == reflect.Slice && !f.Words }
+
+// Size returns how many characters the user sees of a field that is no box and has no lines.
+func (f field) Size() int {
+	if f.Kind() == reflect.String && f.Name == "title" || f.Words {
+		return 40
+	}
+	return 10
+}
+
+// Fieldsets returns the fields that the form has for the options of a subscription.
+func (v subscribeView) Fieldsets() []fieldset {
+	var sets []fieldset
+	for _, legend := range pipeline.Groups() {
+		set := fieldset{Legend: legend}
+		if legend == pipeline.GroupValue {
+			set.Fields = append(set.Fields, field{Option: valueOption, Default: "the text is watched", Choices: v.values()})
+		}
+		for _, o := range pipeline.Options() {
+			if o.Label != "" && o.Group == legend {
+				set.Fields = append(set.Fields, newField(o, v.Sub))
+			}
+		}
+		sets = append(sets, set)
+	}
+	return sets
+}
+
+// valueOption is the field of the values to choose from.
+var valueOption = pipeline.Option{Name: "value", Label: "Value"}
+
+func newField(o pipeline.Option, s pipeline.Subscription) field {
+	plain := func(markdown string) string { return pipeline.PlainText(markdown, strings.TrimSpace) }
+	f := field{Option: o, Text: strings.Join(config.OptionTexts(s, o), "\n"), Default: plain(o.Default)}
+	if o.Kind() != reflect.String && !f.IsLong() {
+		f.Text = shortInterval(f.Text)
+	}
+	for _, v := range o.Values {
+		f.Choices = append(f.Choices, option{v.Value, cmp.Or(plain(v.Doc), v.Value), v.Value == f.Text})
+	}
+	return f
 }
 
 // offeredValues are the values that a form offers. One that has a pattern stays as it is.
@@ -152,8 +200,8 @@ var offeredValues = []struct {
 // otherValue is the value of a form that keeps the value of the subscription that it changes.
 const otherValue = "other"
 
-// Values returns the values to choose from.
-func (v subscribeView) Values() []option {
+// values returns the values to choose from.
+func (v subscribeView) values() []option {
 	var all []option
 	known := v.Sub.Value == nil
 	for _, x := range offeredValues {
@@ -167,91 +215,17 @@ func (v subscribeView) Values() []option {
 	return all
 }
 
-// TagList returns the tags, separated by commas.
-func (v subscribeView) TagList() string { return strings.Join(v.Sub.Tags, ", ") }
-
-// option is a box to mark.
+// option is one of the values of a field.
 type option struct {
 	Name, Label string
 	On          bool
 }
 
-// Options returns the boxes as they are in v.
-func (v subscribeView) Options() []option {
-	var all []option
-	for _, o := range optionFields {
-		all = append(all, option{o.Name, o.Label, *o.field(&v.Sub)})
-	}
-	return all
-}
-
 // Has reports whether the subscription names sink.
 func (v subscribeView) Has(sink string) bool { return slices.Contains(v.Sub.Sinks, sink) }
 
-// Restless returns what may be told of places that change at nearly every check.
-func (v subscribeView) Restless() []option {
-	all := []option{
-		{"", "the numbers are left out, unless nothing else changes", false},
-		{pipeline.RestlessMuteNumbers, "the numbers are left out", false},
-		{pipeline.RestlessMute, "numbers and words are left out", false},
-		{pipeline.RestlessTell, "all is reported", false},
-	}
-	for i := range all {
-		all[i].On = all[i].Name == v.Sub.Restless
-	}
-	return all
-}
-
-// Event returns the event that alone is reported, or "".
-func (v subscribeView) Event() string {
-	if len(v.Sub.Events) == 1 {
-		return string(v.Sub.Events[0])
-	}
-	return ""
-}
-
-// Every returns how often the page is checked, and Least the least change, as the form has them.
-func (v subscribeView) Every() string { return shortInterval(v.Sub.Interval.String()) }
-
-// Least returns the least change.
-func (v subscribeView) Least() string {
-	if v.Sub.MinChange == (pipeline.MinChange{}) {
-		return ""
-	}
-	return v.Sub.MinChange.String()
-}
-
-// ExpireAfter and ExpireRetry return when a page that fails is dormant and when it is given up, as the form has them.
-func (v subscribeView) ExpireAfter() string {
-	after, _ := v.Sub.Expire.Texts()
-	return after
-}
-
-// ExpireRetry returns for how long a dormant page is checked.
-func (v subscribeView) ExpireRetry() string {
-	_, retry := v.Sub.Expire.Texts()
-	return shortInterval(retry)
-}
-
 // SinkList returns the sinks, separated by commas.
 func (v subscribeView) SinkList() string { return strings.Join(v.Sub.Sinks, ", ") }
-
-// Keywords, Select and Remove return the lines of the form.
-func (v subscribeView) Keywords() string { return strings.Join(v.Sub.Keywords, "\n") }
-
-// Select returns the selectors, one on each line.
-func (v subscribeView) Select() string { return selectorLines(v.Sub.Select) }
-
-// Remove returns the selectors of what is removed, one on each line.
-func (v subscribeView) Remove() string { return selectorLines(v.Sub.Remove) }
-
-func selectorLines(all []pipeline.Selector) string {
-	var lines []string
-	for _, s := range all {
-		lines = append(lines, s.String())
-	}
-	return strings.Join(lines, "\n")
-}
 
 // subscriptionFromForm returns the subscription in a form. Where the form changes a subscription, fields that
 // the form does not have stay as they were.
@@ -271,15 +245,19 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 		}
 	}
 	s.URL, s.Client = strings.TrimSpace(r.form.Get("url")), strings.TrimSpace(r.form.Get("client"))
-	s.Title, s.Keywords = strings.TrimSpace(r.form.Get("title")), formLines(r.form, "keywords")
-	s.Select, s.Remove = parseSelectors(formLines(r.form, "select"), s.Select), parseSelectors(formLines(r.form, "remove"), s.Remove)
-	for _, o := range optionFields {
-		*o.field(&s) = r.form.Get(o.Name) != ""
-	}
-	s.Events = nil
-	s.Near, s.Restless, s.Expect = r.form.Get("near"), r.form.Get("restless"), r.form.Get("expect")
-	if e := r.form.Get("event"); e != "" {
-		s.Events = []pipeline.Event{pipeline.Event(e)}
+	for _, o := range pipeline.Options() {
+		if o.Label == "" {
+			continue
+		}
+		texts := []string{strings.TrimSpace(r.form.Get(o.Name))}
+		if (field{Option: o}).IsLong() {
+			texts = formLines(r.form, o.Name)
+		}
+		if len(texts) == 0 || texts[0] == "" {
+			o.Field(&s).SetZero()
+		} else if err := config.SetOption(&s, o, texts...); err != nil {
+			return s, err
+		}
 	}
 	s.Sinks = nil
 	for _, one := range r.form["sink"] {
@@ -289,14 +267,7 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 			}
 		}
 	}
-	s.Match = ""
-	s.Tags = nil
-	for tag := range strings.SplitSeq(r.form.Get("tags"), ",") {
-		if tag = strings.TrimSpace(tag); tag != "" && !slices.Contains(s.Tags, tag) {
-			s.Tags = append(s.Tags, tag)
-		}
-	}
-	if chosen := r.form.Get("value"); chosen != otherValue {
+	if chosen := r.form.Get(valueOption.Name); chosen != otherValue {
 		s.Value = nil
 		for _, x := range offeredValues {
 			if x.Name == chosen {
@@ -304,43 +275,7 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 			}
 		}
 	}
-	s.Condition = pipeline.Condition{Becomes: strings.TrimSpace(r.form.Get("becomes"))}
-	for name, to := range map[string]*pipeline.Amount{"below": &s.Below, "above": &s.Above, "changes_by": &s.ChangesBy} {
-		text := strings.TrimSpace(r.form.Get(name))
-		if text != "" && !pipeline.IsNumber(strings.TrimSuffix(text, "%")) {
-			return s, &pipeline.FieldError{Field: name, Reason: fmt.Sprintf("%.50q is not a number; write one such as 100 or 99.90", text)}
-		}
-		*to = pipeline.Amount(text)
-	}
-	var err error
-	if s.MinChange, err = pipeline.ParseMinChange(cmp.Or(strings.TrimSpace(r.form.Get("min_change")), "0")); err != nil {
-		return s, &pipeline.FieldError{Field: "min_change", Reason: err.Error()}
-	}
-	expire, mistakes := pipeline.ParseExpire(strings.TrimSpace(r.form.Get("expire_after")), strings.TrimSpace(r.form.Get("expire_retry")))
-	if s.Expire = expire; len(mistakes) > 0 {
-		return s, mistakes[0]
-	}
-	s.Interval = pipeline.Interval{}
-	if every := strings.TrimSpace(r.form.Get("interval")); every != "" {
-		if s.Interval, err = config.ParseInterval(every); err != nil {
-			return s, &pipeline.FieldError{Field: "interval", Reason: err.Error()}
-		}
-	}
 	return s.WithDefaults(), nil
-}
-
-// parseSelectors returns the selectors in lines. One that stands in before stays as it is, because a range
-// has no form on one line.
-func parseSelectors(lines []string, before []pipeline.Selector) []pipeline.Selector {
-	var all []pipeline.Selector
-	for _, l := range lines {
-		if i := slices.IndexFunc(before, func(s pipeline.Selector) bool { return s.String() == l }); i >= 0 {
-			all = append(all, before[i])
-		} else {
-			all = append(all, pipeline.ParseSelector(l))
-		}
-	}
-	return all
 }
 
 // formLines returns the lines of a field of the form that are not empty.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 )
@@ -214,31 +215,16 @@ func whyMissing(d inspect.Document) string {
 	return ""
 }
 
-// changedSettings returns the options of a subscription that differ from their defaults.
+// changedSettings returns the options of a subscription that differ from their defaults and do not show beside them.
 func changedSettings(s inspect.Subscription) []string {
-	var all []string
-	add := func(given bool, text string) {
-		if given {
-			all = append(all, text)
+	all := config.Settings(s.Subscription, "url", "client", "title", "paused", "keywords", "interval", "sinks", "select", "items", "value", "tags")
+	for i, text := range all {
+		name, value, _ := strings.Cut(text, ": ")
+		all[i] = strings.ReplaceAll(name, "_", " ")
+		if value != "true" {
+			all[i] += ": " + value
 		}
 	}
-	add(len(s.Events) == 1, "only "+strings.Join(eventsOf(s.Subscription), ""))
-	add(s.MatchCase, "case matched")
-	add(s.Expect != "", "expected to be "+s.Expect)
-	add(s.IgnoreDiacritics, "accents ignored")
-	add(s.Stem, "word stems")
-	add(s.FilterStopwords, "without stop words")
-	add(s.Near != "", "changes in its "+s.Near+" too")
-	add(s.NewItems, "only new items")
-	add(s.Moved, "moved text too")
-	add(s.Restless != "", "restless: "+s.Restless)
-	add(s.Digest != nil, "digest")
-	add(s.Below != "", "below "+string(s.Below))
-	add(s.Above != "", "above "+string(s.Above))
-	add(s.ChangesBy != "", "changes by "+string(s.ChangesBy))
-	add(s.Becomes != "", "becomes "+s.Becomes)
-	add(s.Severity != "", "severity "+s.Severity)
-	add(s.Follow != nil, "follows links")
 	return all
 }
 

@@ -304,10 +304,10 @@ func TestSubscribe(t *testing.T) {
 	b := logIn(t, f, aToken)
 	form := url.Values{
 		"url": {" " + pageURL}, "client": {"ann"}, "keywords": {"tea\r\n\r\ngreen tea\r\n"}, "interval": {"1h"}, "sink": {"ops", "mail, ops"},
-		"select": {"main\n//p"}, "match_case": {"yes"}, "expire_after": {"never"}, "expire_retry": {"30d"},
+		"select": {"main\n//p"}, "match_case": {"true"}, "expire.after": {"never"}, "expire.retry": {"30d"},
 	}
 	_, body := b.get(t, "/subscribe?"+form.Encode())
-	for _, want := range []string{"green <mark>tea</mark> &lt;script&gt;", "of the last 1 change", `value="yes" checked> Match case`, ">tea\ngreen tea</textarea>", `value="1h"`, `name="expire_after" value="never"`, `name="expire_retry" value="720h"`} {
+	for _, want := range []string{"green <mark>tea</mark> &lt;script&gt;", "of the last 1 change", `value="true" checked> Match case`, ">tea\ngreen tea</textarea>", `value="1h"`, `name="expire.after" value="never"`, `name="expire.retry" value="720h"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the preview lacks %s: %s", want, body)
 		}
@@ -323,7 +323,7 @@ func TestSubscribe(t *testing.T) {
 	if !slices.Equal(f.done, want) {
 		t.Errorf("got %q, want %q", f.done, want)
 	}
-	for field, bad := range map[string]string{"interval": "often", "min_change": "much", "expire_after": "0", "expire_retry": "soon"} {
+	for field, bad := range map[string]string{"interval": "often", "min_change": "much", "expire.after": "0", "expire.retry": "soon"} {
 		wrong := url.Values{"url": {pageURL}, "sink": {"ops"}}
 		wrong.Set(field, bad)
 		back := `<a href="/subscribe?` + strings.ReplaceAll(wrong.Encode(), "&", "&amp;") + `">Back to the form</a>`

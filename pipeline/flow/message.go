@@ -337,40 +337,15 @@ func DocumentOf(page string, s pipeline.Subscription) string {
 
 // DocumentID returns the ID of the document that v selects in page.
 func DocumentID(page string, v pipeline.View) string {
-	parts := []string{"document", page}
-	list := func(name string, ss []pipeline.Selector) {
-		for _, s := range ss {
-			parts = append(parts, name, s.CSS, s.XPath, s.Path, s.JQ, s.Lines, s.Regexp, s.From, s.To)
-		}
+	if v.IsZero() {
+		return DeriveID("document", page)
 	}
-	list("select", v.Select)
-	list("remove", v.Remove)
-	for _, re := range v.Ignore {
-		parts = append(parts, "ignore", re)
+	if v.Confirm == 1 {
+		v.Confirm = 0 // which means the same
 	}
-	if v.Confirm > 1 {
-		parts = append(parts, "confirm", fmt.Sprint(v.Confirm))
+	view, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // cannot happen: it has texts, numbers and lists only
 	}
-	if v.FlipFlop > 0 {
-		parts = append(parts, "flip_flop", fmt.Sprint(v.FlipFlop))
-	}
-	if v.Replaced {
-		parts = append(parts, "replaced")
-	}
-	if v.Expect != "" {
-		parts = append(parts, "expect", v.Expect)
-	}
-	if v.Value != nil {
-		parts = append(parts, "value", v.Value.Offer, v.Value.Pattern, fmt.Sprint(v.Value.Word))
-		if v.Value.Language != "" {
-			parts = append(parts, "language", v.Value.Language)
-		}
-	}
-	if v.Items {
-		parts = append(parts, "items")
-	}
-	if v.Sitemap {
-		parts = append(parts, "sitemap")
-	}
-	return DeriveID(parts...)
+	return DeriveID("document", page, string(view))
 }

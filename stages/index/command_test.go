@@ -58,7 +58,7 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 		"two objects":        {page, flow.TypeSubscribe, good + good, flow.CodeFormat, "", "there is more behind"},
 		"no body":            {page, flow.TypeSubscribe, "", flow.CodeFormat, "", "cannot be read"},
 		"no JSON":            {page, flow.TypeCancel, "url=x", flow.CodeFormat, "", "cannot be read"},
-		"an unknown match":   {page, flow.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), flow.CodeFormat, "c", "neither phrase nor terms"},
+		"an unknown match":   {page, flow.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), flow.CodeFormat, "c", "write phrase or terms"},
 		"the key of another": {page + "b", flow.TypeSubscribe, good, flow.CodeURL, "default", `must be its canonical URL "` + page + `"`},
 		"no key":             {"", flow.TypeCancel, `{"url":"` + page + `"}`, flow.CodeURL, "default", `not ""`},
 		"not canonical":      {"HTTPS://example.com/a", flow.TypeCancel, `{"url":"` + page + `"}`, flow.CodeURL, "default", `not "HTTPS://example.com/a"`},

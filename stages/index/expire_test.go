@@ -165,7 +165,7 @@ func TestAPageExpires(t *testing.T) {
 	if !at.After(last) || !since.Before(last) {
 		t.Fatalf("got the last check at %v, the first failure at %v", at, since)
 	}
-	wantStamps(b, "a yaml 4 (0,1] S/1/0", "b yaml 5 (0,1] S/1/1", "c api 6 (0,0] S/3")
+	wantStamps(b, "c api 4 (0,0] S/3", "a yaml 5 (0,1] S/1/0", "b yaml 6 (0,1] S/1/1")
 	for _, s := range all[stamp](b.out) {
 		if s.End != flow.EndExpired || s.Tell != pipeline.StatusTimeout {
 			t.Errorf("got %+v, want it ended by expiry", s)

@@ -121,6 +121,9 @@ func allows(node map[string]any, typ string) bool {
 	case []any:
 		return slices.Contains(t, any(typ))
 	}
+	if alternatives, ok := node["oneOf"].([]any); ok {
+		return slices.ContainsFunc(alternatives, func(one any) bool { return allows(one.(map[string]any), typ) })
+	}
 	values, ok := node["enum"].([]any)
 	return ok && typ == "string" && len(values) > 0
 }
