@@ -154,9 +154,10 @@ func (c *Client) Deliveries(ctx context.Context, page string, f inspect.RecentFi
 	return d, c.get(ctx, "/deliveries", q, &d)
 }
 
-// Subscribe adds a subscription. It returns nil where the client has the same one already.
-func (c *Client) Subscribe(ctx context.Context, s pipeline.Subscription) error {
-	return c.post(ctx, "/subscriptions", s, new(Target))
+// Subscribe adds a subscription. It reports created false where the client has the same one already.
+func (c *Client) Subscribe(ctx context.Context, s pipeline.Subscription) (created bool, err error) {
+	status, err := c.send(ctx, "/subscriptions", s, new(Target))
+	return status == http.StatusCreated, err
 }
 
 // Change replaces the subscription of s.Client to a document, given by its ID, by s.
@@ -274,36 +275,43 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 	if err != nil {
 		return err
 	}
-	return c.doJSON(r, into)
+	_, err = c.doJSON(r, into)
+	return err
 }
 
 func (c *Client) post(ctx context.Context, path string, body, into any) error {
+	_, err := c.send(ctx, path, body, into)
+	return err
+}
+
+// send is post with the status of the response.
+func (c *Client) send(ctx context.Context, path string, body, into any) (status int, err error) {
 	b, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+Prefix+path, bytes.NewReader(b))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.Header.Set("Content-Type", mediaJSON)
 	return c.doJSON(r, into)
 }
 
 // doJSON sends r and decodes the response, if it has a body, into into.
-func (c *Client) doJSON(r *http.Request, into any) error {
+func (c *Client) doJSON(r *http.Request, into any) (status int, err error) {
 	resp, err := c.do(r, mediaJSON)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if isEmptySuccess(resp) {
-		return nil
+		return resp.StatusCode, nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("the answer of the process at %s cannot be read: %w", r.Host, err)
+		return 0, fmt.Errorf("the answer of the process at %s cannot be read: %w", r.Host, err)
 	}
-	return nil
+	return resp.StatusCode, nil
 }
 
 // isEmptySuccess reports whether resp is a success without a body.

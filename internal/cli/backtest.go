@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/reading"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -97,7 +96,7 @@ func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) e
 	if err != nil {
 		return err
 	}
-	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 		if err := t.tryOnStoredVersions(ctx, m, s, cmd.Flags().Changed("client")); err != nil {
 			return err
 		}
@@ -190,7 +189,7 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client stri
 	}
 	t.isOfConfig = true
 	t.formatOption = func(option, value string) string { return option + ": " + value }
-	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 		for i, s := range subs {
 			t.progress(i, len(subs))
 			err := t.tryOnStoredVersions(ctx, m, s, false)
@@ -247,7 +246,7 @@ func (t *trialRun) progress(n, all int) {
 
 // tryOnStoredVersions tries s on the stored versions of its document. With byClient the document is one that the
 // client of s watches.
-func (t *trialRun) tryOnStoredVersions(ctx context.Context, m manage.Manager, s pipeline.Subscription, byClient bool) error {
+func (t *trialRun) tryOnStoredVersions(ctx context.Context, m process, s pipeline.Subscription, byClient bool) error {
 	page, err := pageurl.Canonical(s.URL)
 	if err != nil {
 		return err

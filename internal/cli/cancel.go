@@ -11,7 +11,6 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
@@ -30,7 +29,7 @@ func (a *app) cancelVerb() *cobra.Command {
 		Short: "Ends the subscriptions of a client on a page",
 		Long:  "Ends the subscriptions of a client on a page, and drops their pending notifications.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
 				return a.cancelPage(ctx, m, url, client)
 			})
 		},
@@ -39,7 +38,7 @@ func (a *app) cancelVerb() *cobra.Command {
 	return cmd
 }
 
-func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client string) error {
+func (a *app) cancelPage(ctx context.Context, m process, url, client string) error {
 	subs, err := loadSubscriptions(ctx, m, url)
 	if err != nil {
 		return err
@@ -63,7 +62,7 @@ func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client stri
 }
 
 // withPage calls do with the Manager of the directory that the flags name, and the URL in args.
-func (a *app) withPage(cmd *cobra.Command, args []string, do func(context.Context, manage.Manager, string) error) error {
+func (a *app) withPage(cmd *cobra.Command, args []string, do func(context.Context, process, string) error) error {
 	switch {
 	case len(args) == 0:
 		return newUsageError(cmd, "no URL is given; write %s URL (--data DIR | -c FILE)", cmd.CommandPath())
@@ -77,7 +76,7 @@ func (a *app) withPage(cmd *cobra.Command, args []string, do func(context.Contex
 	if err != nil {
 		return err
 	}
-	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return do(ctx, m, args[0]) })
+	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error { return do(ctx, m, args[0]) })
 }
 
 // checkPageURL returns an error if url is not the URL of a page.
@@ -90,7 +89,7 @@ func checkPageURL(cmd *cobra.Command, url string) error {
 
 // loadSubscriptions returns the subscriptions of all clients to the page of url that m knows. Where
 // several processes share the pages, only the owner of the page knows them.
-func loadSubscriptions(ctx context.Context, m manage.Manager, url string) ([]inspect.Subscription, error) {
+func loadSubscriptions(ctx context.Context, m process, url string) ([]inspect.Subscription, error) {
 	l, err := m.List(ctx, inspect.ListFilter{URL: url})
 	if err != nil && !errors.Is(err, inspect.ErrElsewhere) {
 		return nil, err

@@ -6,16 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -80,26 +77,19 @@ func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) err
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
+	closeSinks(c.Router.Sinks)
 	if err := checkSinkInConfig(cmd, f.Sink, c.Router); err != nil {
 		return err
 	}
 	if dry {
-		return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
+		return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error { return a.listLetters(ctx, m, f) })
 	}
 	reportBrokenPipes(a.stdout)
-	running, silent := findProcess(cmd.Context(), dir)
-	if running != nil {
-		defer running.Close()
-		return a.replayInProcess(cmd.Context(), running, f)
-	}
-	if c.Transport != nil || isCache(dir) {
-		return cacheError(dir, silent)
-	}
-	return a.replayDirectly(cmd.Context(), c, silent, f)
+	return a.deliverAgain(cmd, dir, f)
 }
 
 // listLetters prints the dead letters that f selects, including those that cannot be replayed.
-func (a *app) listLetters(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
+func (a *app) listLetters(ctx context.Context, m process, f flow.DeadFilter) error {
 	f.Messages = true
 	letters, err := m.DeadLetters(ctx, f)
 	if err != nil {
@@ -147,58 +137,45 @@ func hasFilter(f flow.DeadFilter) bool {
 	return f != flow.DeadFilter{}
 }
 
-// replayInProcess makes the running process deliver the dead letters that f selects.
-func (a *app) replayInProcess(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
-	n, err := m.Replay(ctx, f)
-	if err != nil {
-		return err
-	}
-	if err := a.printLanes(ctx, m); err != nil {
-		return err
-	}
-	out := a.newResults()
-	if n == 0 && hasFilter(f) {
-		return errNoLetter
-	}
-	out.replayed(replayLine{Kind: "replay", Replayed: n})
-	return out.flush()
-}
-
-// replayDirectly delivers the dead letters that f selects, with the sinks of c.
-func (a *app) replayDirectly(ctx context.Context, c *config.Config, silent error, f flow.DeadFilter) error {
-	cfg := c.Router
-	cfg.Mode = vokter.ModeDeliver
-	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
+// deliverAgain delivers the dead letters that f selects.
+func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) error {
 	line := replayLine{Kind: "replay"}
 	asked := make(replayedIDs)
-	_, err := a.withRouter(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
-		letters, err := r.DeadLetters(ctx, f)
-		if err != nil {
+	delivered, err := a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
+		if m.router != nil {
+			letters, err := m.DeadLetters(ctx, f)
+			if err != nil {
+				return err
+			}
+			asked.add(letters)
+		}
+		var err error
+		if line.Replayed, err = m.Replay(ctx, f); err != nil {
 			return err
 		}
-		asked.add(letters)
-		line.Replayed, err = r.Replay(ctx, f)
-		return err
+		return a.printLanes(ctx, m)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if line.Replayed == 0 && hasFilter(f) {
+	case line.Replayed == 0 && hasFilter(f):
 		return errNoLetter
 	}
 	var failed []string
-	err = a.withManager(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
-		letters, err := m.DeadLetters(ctx, f)
+	if delivered {
+		err := a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+			letters, err := m.DeadLetters(ctx, f)
+			if err != nil {
+				return err
+			}
+			line.Dead = asked.remove(letters)
+			receivers, err := m.Receivers(ctx, inspect.ListFilter{})
+			line.Pending, failed = asked.pending(receivers)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		line.Dead = asked.remove(letters)
-		l, err := m.List(ctx, inspect.ListFilter{})
-		line.Pending, failed = asked.pending(l.Receivers)
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	out := a.newResults()
 	out.replayed(line)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/compare"
-	"github.com/vokter/vokter/internal/manage"
 )
 
 // defaultContext is how many unchanged blocks diff prints around each change.
@@ -42,7 +41,7 @@ func (a *app) diffVerb() *cobra.Command {
 			case all:
 				f.Context = -1
 			}
-			return a.withDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, args, func(ctx context.Context, m process, url string) error {
 				d, err := m.Diff(ctx, url, f)
 				if err != nil {
 					return err

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
 )
@@ -105,22 +108,74 @@ func cacheError(dir string, silent error) error {
 		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
 }
 
-// withManager calls do with the Manager of the data directory dir: the process that runs it or,
-// where there is none, a Router of this process that only carries out commands.
-func (a *app) withManager(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
+// process is what is asked about a data directory, by the API: the process that runs it or, where there is none, a
+// Router in this process.
+type process struct {
+	*client.Client
+	router *vokter.Router // nil where another process runs the directory
+}
+
+// List returns the pages and receivers that f selects. A Router in this process has no sinks of its own, so that those
+// which subscriptions name are added.
+func (p process) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
+	l, err := p.Client.List(ctx, f)
+	if p.router != nil && err == nil {
+		for _, page := range l.Pages {
+			for _, s := range page.Subscriptions {
+				l.Receivers = withUnused(l.Receivers, s.Sinks)
+			}
+		}
+	}
+	return l, err
+}
+
+// Backup writes a consistent copy of the store to w. In this process it does not become a response in memory.
+func (p process) Backup(ctx context.Context, w io.Writer) error {
+	if p.router != nil {
+		return p.router.Backup(ctx, w)
+	}
+	return p.Client.Backup(ctx, w)
+}
+
+// withProcess calls do with the process that runs the data directory dir or, where there is none, a Router of this
+// process that only carries out commands.
+func (a *app) withProcess(ctx context.Context, dir string, do func(context.Context, process) error) error {
 	c, silent := findProcess(ctx, dir)
 	switch {
 	case c != nil:
 		defer c.Close()
-		return do(ctx, c)
+		return do(ctx, process{Client: c})
 	case errors.Is(silent, manage.ErrToken):
 		return silent
 	case isCache(dir):
 		return cacheError(dir, silent)
 	}
-	cfg := vokter.Config{Dir: dir, Mode: vokter.ModeCommands, Logger: a.flags.logger(a.stderr, slog.LevelWarn)}
-	_, err := a.withRouter(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error { return do(ctx, r) })
-	return err
+	return a.withRouter(ctx, vokter.Config{Dir: dir, Mode: vokter.ModeCommands}, silent, do)
+}
+
+// withDelivery is withProcess, except that the Router of this process delivers with the sinks of the configuration
+// before it ends. It reports whether there was such a Router.
+func (a *app) withDelivery(cmd *cobra.Command, dir string, do func(context.Context, process) error) (delivered bool, err error) {
+	running, silent := findProcess(cmd.Context(), dir)
+	switch {
+	case running != nil:
+		defer running.Close()
+		return false, do(cmd.Context(), process{Client: running})
+	case isCache(dir):
+		return false, cacheError(dir, silent)
+	case a.flags.config == "":
+		return false, newUsageError(cmd, "no process runs on %s, or none that can be reached (%w): to deliver without one, name the sinks with -c FILE", dir, silent)
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return false, err
+	}
+	if c.Transport != nil {
+		closeSinks(c.Router.Sinks)
+		return false, cacheError(dir, silent)
+	}
+	c.Router.Mode = vokter.ModeDeliver
+	return true, a.withRouter(cmd.Context(), c.Router, silent, do)
 }
 
 // findProcess returns a client of the process that runs the data directory dir, or nil and the
@@ -151,12 +206,13 @@ func sameDirectory(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// withRouter runs a Router of cfg, calls do with it, lets it finish and returns it. silent is the
-// reason why no process answered for the directory.
-func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, *vokter.Router) error) (*vokter.Router, error) {
+// withRouter runs a Router of cfg, calls do with it and lets it finish. silent is the reason why no process answered
+// for the directory.
+func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, process) error) error {
+	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
 	r, err := a.newRouter(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -164,29 +220,25 @@ func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, d
 	case err := <-ended:
 		switch {
 		case errors.Is(err, vokter.ErrInUse) && errors.Is(silent, manage.ErrNoAddress):
-			return r, fmt.Errorf("%w; a process can be asked while it runs if it was started by run with listen: in its configuration, such as 127.0.0.1:9000; this one was not", err)
+			return fmt.Errorf("%w; a process can be asked while it runs if it was started by run with listen: in its configuration, such as 127.0.0.1:9000; this one was not", err)
 		case errors.Is(err, vokter.ErrInUse):
-			return r, fmt.Errorf("%w, which cannot be asked: %w", err, silent)
+			return fmt.Errorf("%w, which cannot be asked: %w", err, silent)
 		}
-		if err == nil {
-			err = errors.New("interrupted before anything was done")
-		}
-		return r, err
+		return cmp.Or(err, errors.New("interrupted before anything was done"))
 	case <-r.Running():
 	}
-	err = do(ctx, r)
+	own, err := manage.Own(r)
+	if err == nil {
+		err = do(ctx, process{own, r})
+	}
 	r.Finish()
-	return r, errors.Join(err, <-ended)
+	return errors.Join(err, <-ended)
 }
 
 // printLanes writes to standard error which share of the lanes m has, if other processes have
 // some.
-func (a *app) printLanes(ctx context.Context, m manage.Manager) error {
-	c, ok := m.(*client.Client)
-	if !ok {
-		return nil
-	}
-	p, err := c.Process(ctx)
+func (a *app) printLanes(ctx context.Context, m process) error {
+	p, err := m.Process(ctx)
 	if err != nil || p.Lanes == nil {
 		return err
 	}

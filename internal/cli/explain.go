@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -24,7 +23,7 @@ func (a *app) explainVerb() *cobra.Command {
 		Short: "Explains the last checks of a page and their notifications",
 		Long:  "Explains what the last checks of a page found, which notifications they caused, how these were delivered, and why a keyword did not match.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
 				e, err := m.Explain(ctx, url, f)
 				if err != nil {
 					return err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/migrate"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sources/browser"
@@ -35,7 +34,7 @@ func (a *app) exportVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+			return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 				l, err := m.List(ctx, inspect.ListFilter{Client: client})
 				if err != nil {
 					return err

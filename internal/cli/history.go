@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -28,7 +27,7 @@ func addDocumentFlags(fs *pflag.FlagSet, f *inspect.DocumentFilter) {
 
 // withDocument calls do for the page in args. An error about several documents names the flags that
 // choose one.
-func (a *app) withDocument(cmd *cobra.Command, args []string, do func(ctx context.Context, m manage.Manager, url string) error) error {
+func (a *app) withDocument(cmd *cobra.Command, args []string, do func(ctx context.Context, m process, url string) error) error {
 	err := a.withPage(cmd, args, do)
 	if refused, ok := errors.AsType[*flow.Refusal](err); ok && refused.Code == flow.CodeConflict {
 		return fmt.Errorf("%w; write --client, --select or --document", err)
@@ -48,7 +47,7 @@ func (a *app) historyVerb() *cobra.Command {
 			"show prints the text of a version, diff compares two versions, grep finds words in them.",
 		Example: `  vokter-stream history https://example.com/terms -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, args, func(ctx context.Context, m process, url string) error {
 				h, err := m.Versions(ctx, url, f)
 				if err != nil {
 					return err
@@ -109,7 +108,7 @@ func (a *app) showVerb() *cobra.Command {
 			if err := checkVersionFlags(cmd, "version"); err != nil {
 				return err
 			}
-			return a.withDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, args, func(ctx context.Context, m process, url string) error {
 				t, err := m.Text(ctx, url, n, f)
 				if err != nil {
 					return err
@@ -162,7 +161,7 @@ func (a *app) grepVerb() *cobra.Command {
 			if cmd.Flags().Changed("snippet-offset") {
 				f.SnippetOffset = &offset
 			}
-			return a.withDocument(cmd, slices.Delete(slices.Clone(args), 1, 2), func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, slices.Delete(slices.Clone(args), 1, 2), func(ctx context.Context, m process, url string) error {
 				o, err := m.Occurrences(ctx, url, args[1], f)
 				if err != nil {
 					return err

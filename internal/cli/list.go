@@ -14,7 +14,6 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -56,12 +55,12 @@ func (a *app) listVerb() *cobra.Command {
 					return err
 				}
 			}
-			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+			return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 				l, err := m.List(ctx, f)
 				if err != nil {
 					return err
 				}
-				if _, stopped := m.(*vokter.Router); stopped {
+				if m.router != nil {
 					l.Receivers = withUnused(l.Receivers, configured)
 				}
 				if err := a.printLanes(ctx, m); err != nil {

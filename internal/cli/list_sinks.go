@@ -11,8 +11,6 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/inspect/client"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 )
 
@@ -46,21 +44,20 @@ func (a *app) configuredSinks(cmd *cobra.Command) ([]string, error) {
 // checkSink returns an error if no sink is called name: none in the configuration file or, if
 // no file is given, none that m knows. It accepts every name where m shares its pages with
 // other processes, because m knows only the receivers of its own pages.
-func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error {
+func (a *app) checkSink(cmd *cobra.Command, m process, name string) error {
 	if name == "" {
 		return nil
 	}
 	if a.flags.config != "" {
-		names, err := a.configuredSinks(cmd)
+		c, err := a.load(cmd)
 		if err != nil {
 			return err
 		}
-		return checkSinkInNames(cmd, name, names)
+		defer closeSinks(c.Router.Sinks)
+		return checkSinkInConfig(cmd, name, c.Router)
 	}
-	if c, ok := m.(*client.Client); ok {
-		if p, err := c.Process(cmd.Context()); err != nil || p.Lanes != nil {
-			return err
-		}
+	if p, err := m.Process(cmd.Context()); err != nil || p.Lanes != nil {
+		return err
 	}
 	l, err := m.List(cmd.Context(), inspect.ListFilter{Sinks: true})
 	if err != nil {
@@ -96,9 +93,7 @@ func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 			known = append(known, inspect.Receiver{Sink: name, State: inspect.StateActive})
 		}
 	}
-	slices.SortFunc(known, func(a, b inspect.Receiver) int {
-		return cmp.Compare(a.Sink, b.Sink)
-	})
+	slices.SortFunc(known, func(a, b inspect.Receiver) int { return cmp.Compare(a.Sink, b.Sink) })
 	return known
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 )
 
 func (a *app) resumeVerb() *cobra.Command {
@@ -31,7 +30,7 @@ func (a *app) resumeVerb() *cobra.Command {
 			case several:
 				return a.resumeExpired(cmd, sink, client)
 			}
-			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
 				return a.resumePage(ctx, m, url, client)
 			})
 		},
@@ -43,7 +42,7 @@ func (a *app) resumeVerb() *cobra.Command {
 	return cmd
 }
 
-func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client string) error {
+func (a *app) resumePage(ctx context.Context, m process, url, client string) error {
 	subs, err := loadSubscriptions(ctx, m, url)
 	if err != nil {
 		return err
@@ -68,7 +67,7 @@ func (a *app) resumeExpired(cmd *cobra.Command, sink, client string) error {
 	if err != nil {
 		return err
 	}
-	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 		if err := a.checkSink(cmd, m, sink); err != nil {
 			return err
 		}

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 )
 
 // retryLine is the JSON of retry about one receiver.
@@ -50,88 +48,48 @@ func (a *app) retryVerb() *cobra.Command {
 }
 
 func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
-	ctx := cmd.Context()
 	dir, err := a.dataDirectory(cmd)
 	if err != nil {
 		return err
 	}
-	running, silent := findProcess(ctx, dir)
-	switch {
-	case running != nil:
-		defer running.Close()
-		if err := a.checkSink(cmd, running, f.Sink); err != nil {
+	var tried []vokter.Retried
+	delivered, err := a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
+		err := a.checkSink(cmd, m, f.Sink)
+		if err == nil {
+			tried, err = m.Retry(ctx, f)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var left []inspect.Receiver // what is still pending after the delivery
+	if delivered {
+		err := a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) (err error) {
+			left, err = m.Receivers(ctx, inspect.ListFilter{})
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		return a.retryInProcess(ctx, running, f)
-	case isCache(dir):
-		return cacheError(dir, silent)
-	case a.flags.config == "":
-		return newUsageError(cmd, "no process runs on %s, or none that can be reached (%w): to deliver without one, name the sinks with -c FILE", dir, silent)
-	}
-	return a.retryDirectly(cmd, silent, f)
-}
-
-// retryInProcess makes the running process attempt the notifications that f selects.
-func (a *app) retryInProcess(ctx context.Context, m manage.Manager, f vokter.RetryFilter) error {
-	tried, err := m.Retry(ctx, f)
-	if err != nil {
-		return err
-	}
-	out := a.newResults()
-	for _, t := range tried {
-		out.printJSON(retryLine{"retry", t})
-		if t.Elsewhere {
-			out.printLine("%s: another process owns it and was asked to attempt its notifications", t.Sink)
-		} else {
-			out.printLine("%s: %s attempted now", t.Sink, notificationsAre(t.Waiting))
-		}
-	}
-	return errors.Join(checkAnyRetried(out, f, tried), out.flush())
-}
-
-// retryDirectly attempts the notifications that f selects with the sinks of the configuration. It
-// prints which of them are still pending.
-func (a *app) retryDirectly(cmd *cobra.Command, silent error, f vokter.RetryFilter) error {
-	c, err := a.load(cmd)
-	if err != nil {
-		return err
-	}
-	if err := checkSinkInConfig(cmd, f.Sink, c.Router); err != nil {
-		return err
-	}
-	cfg := c.Router
-	cfg.Mode = vokter.ModeDeliver
-	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
-	var tried []vokter.Retried
-	_, err = a.withRouter(cmd.Context(), cfg, silent, func(ctx context.Context, r *vokter.Router) (err error) {
-		tried, err = r.Retry(ctx, f)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	var after []inspect.Receiver
-	err = a.withManager(cmd.Context(), cfg.Dir, func(ctx context.Context, m manage.Manager) error {
-		l, err := m.List(ctx, inspect.ListFilter{})
-		after = l.Receivers
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	out := a.newResults()
 	var failed []error
 	for _, t := range tried {
 		out.printJSON(retryLine{"retry", t})
-		i := slices.IndexFunc(after, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink })
-		if i < 0 || after[i].Pending == 0 {
+		i := slices.IndexFunc(left, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink })
+		switch {
+		case t.Elsewhere:
+			out.printLine("%s: another process owns it and was asked to attempt its notifications", t.Sink)
+		case !delivered:
+			out.printLine("%s: %s attempted now", t.Sink, notificationsAre(t.Waiting))
+		case i < 0 || left[i].Pending == 0:
 			out.printLine("%s: no notification is pending any more", t.Sink)
-			continue
+		default:
+			failed = append(failed, fmt.Errorf("sink %s: %s still pending: %s", t.Sink, notificationsAre(left[i].Pending), left[i].Reason))
 		}
-		failed = append(failed, fmt.Errorf("sink %s: %s still pending: %s", t.Sink, notificationsAre(after[i].Pending), after[i].Reason))
 	}
-	failed = append(failed, checkAnyRetried(out, f, tried), out.flush())
-	return errors.Join(failed...)
+	return errors.Join(append(failed, checkAnyRetried(out, f, tried), out.flush())...)
 }
 
 // checkAnyRetried reports that nothing was retried if tried is empty: as an error if f is a filter, otherwise as text.

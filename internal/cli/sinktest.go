@@ -17,7 +17,6 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
@@ -145,17 +144,6 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	return errors.Join(failed...)
 }
 
-// retryInRunning makes the running process attempt what waits for a sink, and reports whether there is such a process.
-func retryInRunning(ctx context.Context, dir, sink string) bool {
-	running, _ := findProcess(ctx, dir)
-	if running == nil {
-		return false
-	}
-	defer running.Close()
-	_, err := running.Retry(ctx, vokter.RetryFilter{Sink: sink})
-	return err == nil
-}
-
 // suggestCommands suggests a command for the notifications in the data directory dir that were not
 // delivered while the sink called name failed, or makes a running process attempt them. It returns an empty string if
 // there are none.
@@ -167,18 +155,21 @@ func (a *app) suggestCommands(ctx context.Context, dir, name string) string {
 	add := func(format string, args ...any) {
 		advice = append(advice, fmt.Sprintf(format, args...)+fmt.Sprintf(" --sink %s -c %s", name, a.flags.config))
 	}
-	_ = a.withManager(ctx, dir, func(ctx context.Context, m manage.Manager) error { // an error does not matter: the test has its result
-		l, err := m.List(ctx, inspect.ListFilter{})
+	_ = a.withProcess(ctx, dir, func(ctx context.Context, m process) error { // an error does not matter: the test has its result
+		receivers, err := m.Receivers(ctx, inspect.ListFilter{})
 		if err != nil {
 			return err
 		}
-		for _, rc := range l.Receivers {
+		for _, rc := range receivers {
 			if rc.Sink != name {
 				continue
 			}
 			switch {
 			case rc.State != inspect.StateFailing || rc.Pending == 0:
-			case retryInRunning(ctx, dir, name):
+			case m.router == nil:
+				if _, err := m.Retry(ctx, vokter.RetryFilter{Sink: name}); err != nil {
+					return err
+				}
 				advice = append(advice, notificationsAre(rc.Pending)+" waiting; the running process attempts to deliver now")
 			default:
 				add("%s waiting; to try now: vokter-stream retry", notificationsAre(rc.Pending))

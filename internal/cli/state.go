@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/local"
@@ -237,8 +236,8 @@ func (a *app) backupVerb() *cobra.Command {
 			if isInside(args[0], data) {
 				return newUsageError(cmd, "no backup was made: %s and the data directory %s are one in the other; name another directory", args[0], data)
 			}
-			return a.withManager(cmd.Context(), data, func(ctx context.Context, m manage.Manager) error {
-				if err := copyStore(ctx, m, args[0]); err != nil {
+			return a.withProcess(cmd.Context(), data, func(ctx context.Context, m process) error {
+				if err := copyStore(ctx, m.Backup, args[0]); err != nil {
 					return err
 				}
 				out := a.newResults()
@@ -289,14 +288,14 @@ func isInside(dir, data string) bool {
 	return true
 }
 
-// copyStore unpacks a backup of m into dir.
-func copyStore(ctx context.Context, m manage.Manager, dir string) error {
+// copyStore unpacks a backup into dir.
+func copyStore(ctx context.Context, backup func(context.Context, io.Writer) error, dir string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
-		err := m.Backup(ctx, w)
+		err := backup(ctx, w)
 		_ = w.CloseWithError(err) // always nil
 		packed <- err
 	}()

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/vokter/vokter/internal/manage"
 )
 
 // TestStateMoves: from a data directory to Kafka and back a page goes on as if nothing had
@@ -137,9 +135,8 @@ func TestBackupInside(t *testing.T) {
 	<-run.ended
 }
 
-// failingBackup is a Manager whose backups are part, and then fail.
+// failingBackup makes backups that are part, and then fail.
 type failingBackup struct {
-	manage.Manager
 	part string
 	err  error
 }
@@ -164,7 +161,7 @@ func TestFailedCopy(t *testing.T) {
 		"broke off": {failingBackup{part: "half", err: cut}, cut.Error()},
 		"no tar":    {failingBackup{part: strings.Repeat("no archive ", 1000)}, "no backup was made: this is no backup of a store: archive/tar: invalid tar header"},
 	} {
-		if err := copyStore(t.Context(), &c.m, filepath.Join(top, "b")); err == nil || err.Error() != c.want {
+		if err := copyStore(t.Context(), c.m.Backup, filepath.Join(top, "b")); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -42,13 +40,13 @@ func (a *app) subscribeVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+			return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 				for _, name := range s.Sinks {
 					if err := a.checkSink(cmd, m, name); err != nil {
 						return err
 					}
 				}
-				created, err := manage.Subscribe(ctx, m, s)
+				created, err := m.Subscribe(ctx, s)
 				if err != nil {
 					return err
 				}
@@ -81,7 +79,7 @@ func (a *app) pauseVerb() *cobra.Command {
 		Example: `  vokter-stream pause https://example.com/ --for 24h --data DIR
   vokter-stream pause https://example.com/ --client legal -c FILE`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
 				var until time.Time
 				if length > 0 {
 					until = time.Now().Add(length).UTC().Truncate(time.Second)
@@ -136,12 +134,12 @@ func (a *app) checkVerb() *cobra.Command {
 		Long: "Checks a page now, whatever its interval, and prints what the check found. The exit code is 1 if it failed. The waits that its host asked for are kept. " +
 			"If no process runs the data directory, the page is checked when one starts.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error { return a.checkNow(ctx, m, url) })
+			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error { return a.checkNow(ctx, m, url) })
 		},
 	}, outputFlags|directoryFlags|configFlags)
 }
 
-func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error {
+func (a *app) checkNow(ctx context.Context, m process, url string) error {
 	before, err := lastCheck(ctx, m, url)
 	if err != nil {
 		return err
@@ -150,7 +148,7 @@ func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error 
 		return err
 	}
 	out := a.newResults()
-	if _, stopped := m.(*vokter.Router); stopped {
+	if m.router != nil {
 		out.printJSON(doneLine{"due", url, ""})
 		out.printLine("no process runs the data directory; %s is checked when one starts", url)
 		return out.flush()
@@ -186,7 +184,7 @@ func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error 
 var noKeyword = inspect.ExplainFilter{Keyword: "\x00"}
 
 // lastCheck returns the last check of the page of url, or the zero Check.
-func lastCheck(ctx context.Context, m manage.Manager, url string) (inspect.Check, error) {
+func lastCheck(ctx context.Context, m process, url string) (inspect.Check, error) {
 	e, err := m.Explain(ctx, url, noKeyword)
 	if err != nil || len(e.Checks) == 0 {
 		return inspect.Check{}, err

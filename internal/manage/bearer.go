@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect/client"
 )
 
 // Bearer is the bearer of a valid token. Its handler answers requests to the API as if they carried
@@ -40,6 +41,22 @@ func (a *API) Named(name string) *Bearer {
 // Name stands for the bearer in messages.
 func (a *API) Reader(name string, clients []string) *Bearer {
 	return &Bearer{a, newCaller(config.Token{Name: name, Scopes: []config.Scope{config.ScopeRead}, Clients: clients})}
+}
+
+// Own returns a client of s in this process, which may do everything.
+func Own(s Service) (*client.Client, error) {
+	a, err := New(s, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return client.Over(&Bearer{a, newOwner("")}), nil
+}
+
+// newOwner returns the caller with the token in the data directory.
+func newOwner(token string) *caller {
+	return newCaller(config.Token{
+		Name: "data directory", Hash: config.HashToken(token), Scopes: []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin},
+	})
 }
 
 // callers returns who may use the API now.

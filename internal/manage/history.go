@@ -9,20 +9,6 @@ import (
 	"github.com/vokter/vokter/inspect/client"
 )
 
-// Historian returns the stored versions of documents.
-type Historian interface {
-	// Versions returns the stored versions of a document of the page of url.
-	Versions(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.History, error)
-	// Text returns version n of a document of the page of url, or the current one for 0.
-	Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Text, error)
-	// Diff compares two versions of a document of the page of url.
-	Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error)
-	// Changes returns the changes between the stored versions of a document of the page of url, or the last so many.
-	Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (inspect.ChangeHistory, error)
-	// Occurrences returns where the versions of a document of the page of url contain term.
-	Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (inspect.Occurrences, error)
-}
-
 // DocumentInput chooses a document of a page.
 type DocumentInput struct {
 	URL      string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`

@@ -15,12 +15,18 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Manager manages a data directory. It is implemented by a vokter.Router in this process, and
-// by a client.Client of a Router in another process.
-type Manager interface {
-	Historian
-	// List returns pages and receivers with their state.
-	List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error)
+// Service is what the API serves. A vokter.Router is one.
+type Service interface {
+	// Versions returns the stored versions of a document of the page of url.
+	Versions(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.History, error)
+	// Text returns version n of a document of the page of url, or the current one for 0.
+	Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Text, error)
+	// Diff compares two versions of a document of the page of url.
+	Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error)
+	// Changes returns the changes between the stored versions of a document of the page of url, or the last so many.
+	Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (inspect.ChangeHistory, error)
+	// Occurrences returns where the versions of a document of the page of url contain term.
+	Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (inspect.Occurrences, error)
 	// Explain returns what the last checks of a page found and which notifications followed.
 	Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error)
 	// Cancel ends the subscriptions of client on the page of url.
@@ -38,23 +44,11 @@ type Manager interface {
 	// Retry attempts the pending notifications of the receivers that f selects, and returns
 	// these receivers.
 	Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error)
-	// DeadLetters returns the dead letters that f selects.
-	DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error)
 	// Replay queues the dead letters that f selects for delivery again and returns how many.
 	Replay(ctx context.Context, f flow.DeadFilter) (int, error)
 	// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it.
 	Backup(ctx context.Context, w io.Writer) error
-}
-
-var (
-	_ Manager = (*vokter.Router)(nil)
-	_ Manager = (*client.Client)(nil)
-)
-
-// Service is a Manager whose API is served, with its state. A vokter.Router is one.
-type Service interface {
-	Manager
-	// Pages returns a part of the pages of List, and where the list goes on.
+	// Pages returns a part of the pages, and where the list goes on.
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
 	// Receivers returns receivers with their state.
 	Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error)

@@ -49,9 +49,7 @@ func New(s Service, o Options) (*API, error) {
 	mux := http.NewServeMux()
 	a := &API{api: newAPI(mux, s, o.Process), mux: mux, access: o.Access}
 	if o.Token != "" {
-		a.ownCallers = []*caller{newCaller(config.Token{
-			Name: "data directory", Hash: config.HashToken(o.Token), Scopes: []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin},
-		})}
+		a.ownCallers = []*caller{newOwner(o.Token)}
 	}
 	if a.access == nil {
 		a.access = new(Access)

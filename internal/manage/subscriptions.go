@@ -20,20 +20,20 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Subscribe adds s. It reports created false and no error where the client has the same
+// subscribe adds s. It reports created false and no error where the client has the same
 // subscription already.
-func Subscribe(ctx context.Context, m Manager, s pipeline.Subscription) (created bool, err error) {
-	err = m.Subscribe(ctx, s)
+func (a *api) subscribe(ctx context.Context, s pipeline.Subscription) (created bool, err error) {
+	err = a.service.Subscribe(ctx, s)
 	refused, ok := errors.AsType[*flow.Refusal](err)
 	if !ok || refused.Code != flow.CodeConflict {
 		return err == nil, err
 	}
 	s = s.WithDefaults()
-	l, failed := m.List(ctx, inspect.ListFilter{URL: s.URL, Client: s.Client})
+	pages, _, failed := a.service.Pages(ctx, inspect.ListFilter{URL: s.URL, Client: s.Client})
 	if failed != nil {
 		return false, failed
 	}
-	for _, p := range l.Pages {
+	for _, p := range pages {
 		if slices.ContainsFunc(p.Subscriptions, func(x inspect.Subscription) bool { return equalSubscriptions(x.Subscription, s) }) {
 			return false, nil
 		}
@@ -90,7 +90,7 @@ func (a *api) addSubscriptions() {
 		}
 		created, err := withTimeout(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (created bool, err error) {
 			err = a.subscribeWithin(ctx, callerOf(ctx), s, "", func() (err error) {
-				created, err = Subscribe(ctx, a.service, s)
+				created, err = a.subscribe(ctx, s)
 				return err
 			})
 			return created, err

@@ -300,7 +300,7 @@ func subscribeFromForm(r *request) (string, error) {
 		note = "Changed the subscription of " + s.Client + "."
 		err = r.api.Change(r.Context(), document, s)
 	} else {
-		err = r.api.Subscribe(r.Context(), s)
+		_, err = r.api.Subscribe(r.Context(), s)
 	}
 	if err != nil {
 		return "", err
