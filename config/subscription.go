@@ -115,7 +115,10 @@ func (d *decoder) checkSubscription(y subscriptionEntry, s pipeline.Subscription
 	d.checkSinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error
 	for _, o := range pipeline.Options() { // of a Subscription 0 stands for the default
-		if _, given := d.positions.get(joinPath(path, o.Name)); !given || o.Max == 0 {
+		if o.Max == 0 || o.Kind() != reflect.Int {
+			continue
+		}
+		if _, given := d.positions.get(joinPath(path, o.Name)); !given {
 			continue
 		}
 		if v := reflect.Indirect(o.Field(&s)); v.CanInt() && v.Int() == 0 && o.OutOfBounds(0) != "" {

@@ -112,22 +112,6 @@ func (e *Expire) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ParseExpire is the inverse of Expire.Texts. Mistakes are of the fields expire_after and expire_retry.
-func ParseExpire(after, retry string) (e Expire, mistakes []*FieldError) {
-	var err error
-	if after != "" {
-		if e.After, err = ParseAfter(after); err != nil {
-			mistakes = append(mistakes, &FieldError{Field: "expire_after", Reason: err.Error()})
-		}
-	}
-	if retry != "" {
-		if e.Retry, err = ParseRetry(retry); err != nil {
-			mistakes = append(mistakes, &FieldError{Field: "expire_retry", Reason: err.Error()})
-		}
-	}
-	return e, mistakes
-}
-
 // ParseAfter reads an Expire.After: a number of failed checks, or never.
 func ParseAfter(s string) (int, error) {
 	if s == never {

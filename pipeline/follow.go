@@ -24,20 +24,17 @@ const (
 // the sitemaps that a sitemap index lists are neither counted as pages nor compared with Include and
 // Exclude.
 type Follow struct {
-	// Depth is how many links a page may be away, at most MaxFollowDepth. 0 means 1: only the pages
-	// that the page of the subscription links to.
+	// Depth is how many links a page may be away. 0 means 1: only the pages that the page itself links to.
 	Depth int `json:"depth,omitempty"`
 	// SameHost follows only links to the host and port of the subscription's URL, or to those that
 	// this URL redirects to. Nil means true.
 	SameHost *bool `json:"same_host,omitempty"`
-	// MaxPages is how many linked pages are watched at the same time, at most MaxFollowPages. 0 means
-	// DefaultFollowPages, or DefaultSitemapPages with View.Sitemap. Pages that are fewer links away take precedence,
-	// then pages that are linked to earlier in a page. A page that is watched keeps its place.
-	MaxPages int `json:"max_pages,omitempty"`
-	// Include and Exclude are regular expressions (RE2). The URL of a linked page must match one of
-	// Include, if there are any, and none of Exclude.
-	Include []string `json:"include,omitempty"`
-	Exclude []string `json:"exclude,omitempty"`
+	// MaxPages is how many linked pages are watched at the same time. 0 means DefaultFollowPages, or
+	// DefaultSitemapPages with View.Sitemap. Pages that are fewer links away take precedence, then pages that are
+	// linked to earlier in a page. A page that is watched keeps its place.
+	MaxPages int      `json:"max_pages,omitempty"`
+	Include  []string `json:"include,omitempty"`
+	Exclude  []string `json:"exclude,omitempty"`
 }
 
 // WithDefaults returns f with the defaults in place of zero fields, except those of View.Sitemap.

@@ -52,8 +52,8 @@ const (
 // Groups returns the values of Option.Group in the order of the form.
 func Groups() []string { return []string{"", GroupValue, GroupPage, GroupParts, GroupWords} }
 
-// Options returns a description of each field of a Subscription, in the order of the documents.
-func Options() []Option { return slices.Clone(options) }
+// Options returns a description of each field of a Subscription, in the order of the documents. It must not be changed.
+func Options() []Option { return options }
 
 // OptionCalled returns the option of a name, which may have an index such as keywords[0].
 func OptionCalled(name string) (Option, bool) {
@@ -92,7 +92,7 @@ func jsonName(f reflect.StructField) string {
 func (o Option) Field(s *Subscription) reflect.Value { return o.find(s, true) }
 
 // find returns the field of s. Unless create, it returns the zero Value where nothing has the field.
-func (o Option) find(s *Subscription, create bool) reflect.Value {
+func (o *Option) find(s *Subscription, create bool) reflect.Value {
 	v := reflect.ValueOf(s).Elem()
 	for _, index := range o.path {
 		if v.Kind() == reflect.Pointer {
@@ -165,7 +165,7 @@ func (o Option) OutOfBounds(n int) string {
 }
 
 // check calls bad if the field of s is out of bounds, or is none of Values. The zero value stands for the default.
-func (o Option) check(s *Subscription, bad func(field, format string, args ...any)) {
+func (o *Option) check(s *Subscription, bad func(field, format string, args ...any)) {
 	v := o.find(s, false)
 	if !v.IsValid() || v.IsZero() {
 		return
@@ -182,7 +182,7 @@ func (o Option) check(s *Subscription, bad func(field, format string, args ...an
 	}
 }
 
-func (o Option) checkValue(field, value string, bad func(field, format string, args ...any)) {
+func (o *Option) checkValue(field, value string, bad func(field, format string, args ...any)) {
 	known := make([]string, len(o.Values))
 	for i, v := range o.Values {
 		if known[i] = v.Value; value == v.Value {

@@ -3,19 +3,19 @@ package pipeline
 // options describes the fields of a Subscription.
 var options = describe([]Option{
 	{Name: "url",
-		Doc: "the page, at most 8192 bytes, without a user name or password. It is http or https, unless `interval` is " +
-			"`never`", Default: "required, or `sitemap`"},
+		Doc: "the page, at most 8192 bytes, without a user name or password. It is http or https, unless " +
+			"`interval` is `never`", Default: "required, or `sitemap`"},
 	{Name: "sitemap", Arg: "URL",
-		Doc: "watch the pages that the sitemap or sitemap index at this URL lists, in place of one page. In JSON the URL " +
-			"stands in `url`, and this is true. See [Sitemaps](#sitemaps)", Default: "none"},
+		Doc: "watch the pages that the sitemap or sitemap index at this URL lists, in place of one page. In JSON " +
+			"the URL stands in `url`, and this is true. See [Sitemaps](#sitemaps)", Default: "none"},
 	{Name: "client", Arg: "NAME",
 		Doc: "who it is for, at most 1,000 characters and no control characters. A client has one subscription to a " +
 			"document", Default: "`default`"},
 	{Name: "title", Arg: "TEXT", Label: "Title for lists and messages",
 		Doc: "what lists and notifications call it, at most 200 characters", Default: "the title of the page"},
 	{Name: "paused",
-		Doc: "it begins paused: it is listed, causes no check and notifies nobody until it is [resumed](guide.md). In YAML " +
-			"also until the entry has no `paused`"},
+		Doc: "it begins paused: it is listed, causes no check and notifies nobody until it is [resumed](guide.md). " +
+			"In YAML also until the entry has no `paused`"},
 	{Name: "keywords", Min: 1, Max: MaxKeywords, Label: "Keywords, one on each line; none means every change",
 		Doc:     "at most 10,000 words or phrases of at most 16 words and 1,000 characters each",
 		Default: "none: [every change](#every-change) is reported"},
@@ -24,11 +24,12 @@ var options = describe([]Option{
 		Default: "both"},
 	{Name: "interval", Arg: "INTERVAL", Label: "Check every",
 		Doc: "[when to check](#schedules): a duration such as `10m`, two such as `10m to 24h` (by how often the page " +
-			"changes), or a cron line such as `0 9 * * 1-5 Europe/Berlin`. A page is checked when the most impatient of its " +
-			"subscriptions asks, and every change notifies all of them. `never`: this subscription asks for no checks; it is " +
-			"notified of pages that are [pushed](#pushed-pages) or checked for others", Default: "10m"},
+			"changes), or a cron line such as `0 9 * * 1-5 Europe/Berlin`. A page is checked when the most " +
+			"impatient of its subscriptions asks, and every change notifies all of them. `never`: this subscription asks for no " +
+			"checks; it is notified of pages that are [pushed](#pushed-pages) or checked for others", Default: "10m"},
 	{Name: "stem", Matching: true, Label: "Other forms of a word too (stems)", Group: GroupWords,
-		Doc: "match other forms of a word, such as cats for cat, in any case. [18 languages](text.md#languages) have stems"},
+		Doc: "match other forms of a word, such as cats for cat, in any case. [18 languages](text.md#languages) " +
+			"have stems"},
 	{Name: "filter_stopwords", Matching: true, Label: "Ignore stop words", Group: GroupWords,
 		Doc: "ignore stop words such as the and of, in keywords and text. [34 languages](text.md#languages) have a list"},
 	{Name: "match_case", Matching: true, Label: "Match case", Group: GroupWords,
@@ -49,19 +50,20 @@ var options = describe([]Option{
 	{Name: "moved", Matching: true, Label: "Text that only moved too", Group: GroupWords,
 		Doc: "also report keywords that only changed place"},
 	{Name: "min_change", Matching: true, Arg: "SIZE", Label: "Least change, such as 5 words or 2%",
-		Doc: "the smallest change that [is reported](#pages-that-make-noise): a number of tokens such as `5`, or a share of " +
-			"the text such as `2%`, with at most two decimal places", Default: "0: every change"},
+		Doc: "the smallest change that [is reported](#pages-that-make-noise): a number of tokens such as `5`, or a " +
+			"share of the text such as `2%`, with at most two decimal places", Default: "0: every change"},
 	{Name: "restless", Matching: true, Arg: "WHAT", Label: "Clocks, counters, advertisements",
-		Doc: "without keywords: what is told of places that [change at nearly every check](#pages-that-make-noise), such " +
-			"as clocks and counters", Values: []OptionValue{{RestlessMuteNumbers, "all but numbers"},
+		Doc: "without keywords: what is told of places that [change at nearly every " +
+			"check](#pages-that-make-noise), such as clocks and counters",
+		Values: []OptionValue{{RestlessMuteNumbers, "all but numbers"},
 			{RestlessMute, "neither numbers nor other words, such as advertisements"}, {RestlessTell, "all"}},
 		Default: "`mute numbers`, unless nothing else of the page changes"},
 	{Name: "language", Arg: "TAG", Doc: "the language in which words are compared, as a BCP 47 tag such as `en`",
 		Default: "what the page declares, else [what is detected](text.md#which-language-a-text-is-in), else `en`"},
 	{Name: "value",
-		Doc: "watch a single [value](values.md) such as a price, in place of a text. `offer` is one that the page declares; " +
-			"else `select` says where it stands, `pattern` has one group that matches it, and `word: true` says that it is no " +
-			"number", Default: "none"},
+		Doc: "watch a single [value](values.md) such as a price, in place of a text. `offer` is one that the page " +
+			"declares; else `select` says where it stands, `pattern` has one group that matches it, and `word: true` says " +
+			"that it is no number", Default: "none"},
 	{Name: "value.offer", Arg: "WHAT", Flag: "offer",
 		Doc:    "watch a value that the page declares (schema.org), in JSON-LD or microdata",
 		Values: []OptionValue{{OfferPrice, ""}, {OfferCurrency, ""}, {OfferAvailability, ""}}},
@@ -80,29 +82,30 @@ var options = describe([]Option{
 	{Name: "becomes", Arg: "WORD", Label: "or when the word becomes, such as InStock", Group: GroupValue,
 		Doc: "report a value when it [becomes this word](values.md#conditions)", Default: "every change"},
 	{Name: "tags", Max: MaxTags, Words: true, Arg: "TAG", Flag: "tag", Label: "Tags, separated by commas",
-		Doc: "words such as `shop` or `legal`, at most 20 of at most 50 characters. `list --tag shop` and the [API](api.md) " +
-			"select by them, and notifications carry them", Default: "none"},
+		Doc: "words such as `shop` or `legal`, at most 20 of at most 50 characters. `list --tag shop` and the " +
+			"[API](api.md) select by them, and notifications carry them", Default: "none"},
 	{Name: "snippet_offset", Max: maxSnippetOffset, Arg: "N",
 		Doc: "characters of context on each side", Default: "50"},
 	{Name: "sinks", Min: 1, Arg: "NAME", Flag: "sink",
 		Doc: "names of sinks that are notified", Default: "required"},
 	{Name: "digest", Arg: "TIME",
-		Doc: "how long changes are collected into [one notification](#digests): a duration, or a cron line with a time zone. " +
-			"In YAML also `{every: ..., max: ...}`", Default: "none: one notification for each change"},
+		Doc: "how long changes are collected into [one notification](#digests): a duration, or a cron line with a " +
+			"time zone. In YAML also `{every: ..., max: ...}`", Default: "none: one notification for each change"},
 	{Name: "quiet", Arg: "HOURS",
 		Doc: "the [hours of the day](#quiet-hours) in which changes are collected and not sent, such as " +
 			"`22:00-07:00 Europe/Berlin`", Default: "none"},
 	{Name: "expire",
-		Doc: "`{after: N, retry: TIME}`: after how many failed checks in a row the client is notified of a timeout, and how " +
-			"long the page [is checked after that](#what-fails-for-long); each may be `never`",
+		Doc: "`{after: N, retry: TIME}`: after how many failed checks in a row the client is notified of a " +
+			"timeout, and how long the page [is checked after that](#what-fails-for-long); each may be `never`",
 		Default: "that of the page"},
-	{Name: "expire.after", Arg: "N", Label: "Tell a timeout after so many failed checks in a row, or never", Group: GroupPage,
-		Doc: "tell a timeout after so many failed checks in a row, from when on the page is checked ever more rarely, or " +
-			"`never`", Default: "10"},
+	{Name: "expire.after", Arg: "N", Group: GroupPage,
+		Label: "Tell a timeout after so many failed checks in a row, or never",
+		Doc: "tell a timeout after so many failed checks in a row, from when on the page is checked ever more " +
+			"rarely, or `never`", Default: "10"},
 	{Name: "expire.retry", Arg: "TIME", Label: "and give it up when it does not answer for, such as 30d or never",
 		Group: GroupPage,
-		Doc: "give the page up when it does not answer for this long after that, such as `12h` or `30d`, or `never` to give " +
-			"it up at once", Default: "30d"},
+		Doc: "give the page up when it does not answer for this long after that, such as `12h` or `30d`, or " +
+			"`never` to give it up at once", Default: "30d"},
 	{Name: "severity", Arg: "SEVERITY",
 		Doc:     "how severe a change is, for sinks that [know priorities](routing.md#severity) and for routes",
 		Values:  []OptionValue{{SeverityInfo, ""}, {SeverityWarning, ""}, {SeverityCritical, ""}},
@@ -112,22 +115,22 @@ var options = describe([]Option{
 		Default: "that of the sink"},
 	{Name: "select", Arg: "SELECTOR", Label: "Only these parts: selectors, one on each line", Group: GroupParts,
 		Doc: "what is watched, as [selectors](#selectors) such as `main`, `xpath://h1`, `jq:.items[].title`, " +
-			"`/json/pointer`, `lines:10-20`, `re:REGEXP` or `{from: CSS, to: CSS}`. The text is what matches one of them; at " +
-			"most 100 of at most 1,000 characters", Default: "the whole page"},
+			"`/json/pointer`, `lines:10-20`, `re:REGEXP` or `{from: CSS, to: CSS}`. The text is what matches one " +
+			"of them; at most 100 of at most 1,000 characters", Default: "the whole page"},
 	{Name: "remove", Arg: "SELECTOR", Label: "Without these parts", Group: GroupParts,
 		Doc: "selectors of what to leave out of the text", Default: "none"},
 	{Name: "ignore", Arg: "RE",
 		Doc: "regular expressions (RE2) whose matches are blanked: clocks, counters. At most 100 of at most 1,000 " +
-			"characters; each may compile to 1,000 instructions: `{1,30}` within `{1,30}` is too many. A block of text longer " +
-			"than 32 KiB is matched in pieces", Default: "none"},
+			"characters; each may compile to 1,000 instructions: `{1,30}` within `{1,30}` is too many. A block of " +
+			"text longer than 32 KiB is matched in pieces", Default: "none"},
 	{Name: "confirm", Min: 1, Max: MaxConfirm, Arg: "N",
 		Doc: "how many checks in a row must find a new text before it counts", Default: "1"},
 	{Name: "items",
-		Doc: "watch the items of a feed (RSS, Atom, JSON Feed) or of a JSON array: each new or changed item is reported " +
-			"once, and none that leave. See [Feeds](#feeds)"},
+		Doc: "watch the items of a feed (RSS, Atom, JSON Feed) or of a JSON array: each new or changed item is " +
+			"reported once, and none that leave. See [Feeds](#feeds)"},
 	{Name: "flip_flop", Min: 2, Max: MaxFlipFlop, Off: true, Arg: "N",
-		Doc: "do not report a text that is [one of the last so many](#pages-that-make-noise) that were reported, for a page " +
-			"that alternates between texts", Default: "0: every new text is reported"},
+		Doc: "do not report a text that is [one of the last so many](#pages-that-make-noise) that were reported, " +
+			"for a page that alternates between texts", Default: "0: every new text is reported"},
 	{Name: "replaced",
 		Doc: "take an error page, a login wall, a challenge or an empty shell in place of the page " +
 			"[for a failed check](#pages-that-make-noise) and not for a new version"},

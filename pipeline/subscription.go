@@ -172,8 +172,8 @@ func (s Subscription) Validate() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{field, fmt.Sprintf(format, args...)})
 	}
-	for _, o := range options {
-		o.check(&s, bad)
+	for i := range options {
+		options[i].check(&s, bad)
 	}
 	if err := pageurl.Check(s.URL); err != nil {
 		bad("url", "%v", err)

@@ -20,16 +20,13 @@ const (
 // unit such as "95.00 EUR", or a word such as "InStock". The zero Value is the first number in the
 // text that View selects.
 type Value struct {
-	// Offer reads the schema.org Offer that the page declares as JSON-LD or microdata: OfferPrice
-	// with its currency, OfferCurrency or OfferAvailability. Empty means that the text is read.
+	// Offer is OfferPrice with its currency, OfferCurrency or OfferAvailability. Empty means that the text is read.
 	Offer string `json:"offer,omitempty"`
-	// Pattern is a regular expression (RE2) with one group. The value is what the group matches
-	// first. Empty means the whole text.
+	// Pattern has one group. The value is what the group matches first. Empty means the whole text.
 	Pattern string `json:"pattern,omitempty"`
-	// Word says that the value is text of at most 200 characters and not a number.
+	// Word says that the value is text of at most MaxValueLength characters and not a number.
 	Word bool `json:"word,omitempty"`
-	// Language is that of the subscription, in which numbers are written. WithDefaults sets it. Empty means that
-	// of the page.
+	// Language is that of the subscription; WithDefaults sets it. Empty means that of the page.
 	Language string `json:"language,omitempty" yaml:"-"`
 }
 
@@ -90,12 +87,10 @@ func (a Amount) Number() (*big.Rat, bool) {
 // are set holds for it. Without any, every change is.
 type Condition struct {
 	// Below is met when the value was not below it and now is. Above is the opposite.
-	Below Amount `json:"below,omitempty"`
-	Above Amount `json:"above,omitempty"`
-	// ChangesBy is the least difference from the value before, such as "10", or "5%" of that value.
+	Below     Amount `json:"below,omitempty"`
+	Above     Amount `json:"above,omitempty"`
 	ChangesBy Amount `json:"changes_by,omitempty"`
-	// Becomes is met when the value was another word and now is this one. Case does not count.
-	Becomes string `json:"becomes,omitempty"`
+	Becomes   string `json:"becomes,omitempty"` // case does not count
 }
 
 // unconditional reports whether c has no condition, so that every change is reported.

@@ -44,10 +44,7 @@ func (a *app) cancelPage(ctx context.Context, m process, url, client string) err
 		return err
 	}
 	if err := m.Cancel(ctx, url, client); err != nil {
-		if isNotFound(err) && len(subs) > 0 {
-			return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientNames(subs))
-		}
-		return err
+		return namingClients(err, subs, url, client)
 	}
 	for _, s := range subs {
 		if s.Client == client && s.Origin == config.Origin {
@@ -55,10 +52,7 @@ func (a *app) cancelPage(ctx context.Context, m process, url, client string) err
 			break
 		}
 	}
-	out := a.newResults()
-	out.printJSON(doneLine{"cancelled", url, client})
-	out.printLine("client %s does not watch %s any more", client, url)
-	return out.flush()
+	return a.printDone(doneLine{"cancelled", url, client}, "client %s does not watch %s any more", client, url)
 }
 
 // withPage calls do with the Manager of the directory that the flags name, and the URL in args.
@@ -90,7 +84,7 @@ func checkPageURL(cmd *cobra.Command, url string) error {
 // loadSubscriptions returns the subscriptions of all clients to the page of url that m knows. Where
 // several processes share the pages, only the owner of the page knows them.
 func loadSubscriptions(ctx context.Context, m process, url string) ([]inspect.Subscription, error) {
-	l, err := m.List(ctx, inspect.ListFilter{URL: url})
+	l, err := m.Pages(ctx, inspect.ListFilter{URL: url})
 	if err != nil && !errors.Is(err, inspect.ErrElsewhere) {
 		return nil, err
 	}
@@ -99,6 +93,15 @@ func loadSubscriptions(ctx context.Context, m process, url string) ([]inspect.Su
 		all = append(all, p.Subscriptions...)
 	}
 	return all, nil
+}
+
+// namingClients returns err, or, if it says that client does not watch the page, an error that names who of subs does.
+func namingClients(err error, subs []inspect.Subscription, url, client string) error {
+	watches := func(s inspect.Subscription) bool { return s.Client == client }
+	if !isNotFound(err) || len(subs) == 0 || slices.ContainsFunc(subs, watches) {
+		return err
+	}
+	return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientNames(subs))
 }
 
 // clientNames lists the clients of subs.

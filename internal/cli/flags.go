@@ -155,23 +155,6 @@ func (d *durationFlag) Set(s string) error {
 	return nil
 }
 
-// parsedFlag is a flag whose value parse reads. Name stands for the value in help texts.
-type parsedFlag[T any] struct {
-	name  string
-	value *T
-	parse func(string) (T, error)
-}
-
-func (p *parsedFlag[T]) Type() string   { return p.name }
-func (p *parsedFlag[T]) String() string { return "" }
-func (p *parsedFlag[T]) Set(s string) error {
-	v, err := p.parse(s)
-	if err == nil {
-		*p.value = v
-	}
-	return err
-}
-
 // sizeFlag is a flag for a number of bytes.
 type sizeFlag int64
 

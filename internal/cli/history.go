@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -217,14 +219,7 @@ type (
 func (r *results) printHistory(h inspect.History) {
 	r.printLine("%s", h.URL)
 	if !h.View.IsZero() {
-		what := "the page with other settings"
-		if len(h.View.Select) > 0 {
-			what = "select " + fmt.Sprint(h.View.Select)
-		}
-		if v := h.View.Value; v != nil {
-			what = strings.TrimSpace("value " + strings.Join([]string{v.Offer, strings.Trim(fmt.Sprint(h.View.Select), "[]"), v.Pattern}, " "))
-		}
-		r.printLine("  document %s (%s)", h.Document, what)
+		r.printLine("  document %s (%s)", h.Document, strings.Join(config.Settings(pipeline.Subscription{View: h.View}), ", "))
 	}
 	if len(h.Versions) == 0 {
 		r.printLine("  no version is stored yet")

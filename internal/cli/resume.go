@@ -54,10 +54,7 @@ func (a *app) resumePage(ctx context.Context, m process, url, client string) err
 		}
 		return err
 	}
-	out := a.newResults()
-	out.printJSON(doneLine{"resumed", url, client})
-	out.printLine("%s is watched again, from a fresh baseline", url)
-	return out.flush()
+	return a.printDone(doneLine{"resumed", url, client}, "%s is watched again, from a fresh baseline", url)
 }
 
 // resumeExpired resumes the expired subscriptions of all pages that name sink and belong to

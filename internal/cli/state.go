@@ -240,10 +240,7 @@ func (a *app) backupVerb() *cobra.Command {
 				if err := copyStore(ctx, m.Backup, args[0]); err != nil {
 					return err
 				}
-				out := a.newResults()
-				out.printJSON(backupLine{"backup", data, args[0]})
-				out.printLine("%s is a copy of %s; to go on from it, name it with --data", args[0], data)
-				return out.flush()
+				return a.printDone(backupLine{"backup", data, args[0]}, "%s is a copy of %s; to go on from it, name it with --data", args[0], data)
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,10 +53,7 @@ func (a *app) subscribeVerb() *cobra.Command {
 				if !created {
 					kind, says = "subscribed_before", "client %s has this subscription to %s already"
 				}
-				out := a.newResults()
-				out.printJSON(doneLine{kind, s.URL, s.Client})
-				out.printLine(says, s.Client, s.URL)
-				return out.flush()
+				return a.printDone(doneLine{kind, s.URL, s.Client}, says, s.Client, s.URL)
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -89,20 +85,13 @@ func (a *app) pauseVerb() *cobra.Command {
 					return err
 				}
 				if err := m.Pause(ctx, url, client, until); err != nil {
-					watches := func(s inspect.Subscription) bool { return s.Client == client }
-					if isNotFound(err) && len(subs) > 0 && !slices.ContainsFunc(subs, watches) {
-						return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientNames(subs))
-					}
-					return err
+					return namingClients(err, subs, url, client)
 				}
-				out := a.newResults()
-				out.printJSON(pausedLine{doneLine{"paused", url, client}, until})
-				if until.IsZero() {
-					out.printLine("client %s is not notified of %s until it is resumed", client, url)
-				} else {
-					out.printLine("client %s is not notified of %s until %s", client, url, formatTime(until, out.now))
+				end := "it is resumed"
+				if !until.IsZero() {
+					end = formatTime(until, time.Now())
 				}
-				return out.flush()
+				return a.printDone(pausedLine{doneLine{"paused", url, client}, until}, "client %s is not notified of %s until %s", client, url, end)
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -147,11 +136,8 @@ func (a *app) checkNow(ctx context.Context, m process, url string) error {
 	if err := m.CheckNow(ctx, url); err != nil {
 		return err
 	}
-	out := a.newResults()
 	if m.router != nil {
-		out.printJSON(doneLine{"due", url, ""})
-		out.printLine("no process runs the data directory; %s is checked when one starts", url)
-		return out.flush()
+		return a.printDone(doneLine{"due", url, ""}, "no process runs the data directory; %s is checked when one starts", url)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("the check of %s has not ended within %v; explain shows it later", url, checkTimeout))
 	defer cancel()
@@ -165,6 +151,7 @@ func (a *app) checkNow(ctx context.Context, m process, url string) error {
 		case err != nil:
 			return err
 		case c.Check > before.Check:
+			out := a.newResults()
 			out.printJSON(checkedLine{"checked", url, c})
 			if c.Result == flow.OutcomeFailed {
 				return cmp.Or(out.flush(), fmt.Errorf("%s: %s", url, checkOutcome(c)))

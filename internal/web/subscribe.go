@@ -147,7 +147,7 @@ func (f field) IsLong() bool { return f.Kind() == reflect.Slice && !f.Words }
 
 // Size returns how many characters the user sees of a field that is no box and has no lines.
 func (f field) Size() int {
-	if f.Kind() == reflect.String && f.Name == "title" || f.Words {
+	if f.Name == "title" || f.Words {
 		return 40
 	}
 	return 10
