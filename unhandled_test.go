@@ -197,7 +197,9 @@ func TestRejectedAgainAndAgain(t *testing.T) {
 			cfg := changingConfig(s, watchConfig(s, box, "", "out of stock"))
 			cfg.Watermill, cfg.Checks, cfg.Logger = mills, 0, slog.New(slog.NewTextHandler(log, nil))
 			r, stop := startRouter(t, cfg)
-			waitFor(t, "Ready", func() bool { return r.Ready() != nil && strings.Contains(r.Ready().Error(), "rejects a message of the handler vokter.") })
+			waitFor(t, "Ready", func() bool {
+				return r.Ready() != nil && strings.Contains(r.Ready().Error(), "rejects a message of the handler vokter.")
+			})
 			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "handler=vokter.") {
 				t.Errorf("no error names the handler: %s", log.String())
 			}

@@ -268,14 +268,6 @@ func tagsOf(subscriptions []inspect.Subscription) []string {
 	return all
 }
 
-func eventsOf(s pipeline.Subscription) []string {
-	var all []string
-	for _, e := range s.Events {
-		all = append(all, string(e))
-	}
-	return all
-}
-
 // assetHashes are the hashes of the assets, by which browsers see that one changed.
 var assetHashes = hashAssets()
 

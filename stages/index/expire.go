@@ -142,7 +142,7 @@ func (x *ExpiredSubscription) dormant() time.Time {
 	if x.End != flow.EndPaused {
 		return time.Time{}
 	}
-	return x.Stamped.Dormant
+	return x.Dormant
 }
 
 // pauseOver reports whether the pause of x ended: it was paused until now, or until an earlier time.
@@ -181,7 +181,7 @@ func (a *applier) removeExpired(x ExpiredSubscription) {
 	a.p.Expired--
 	a.p.countOrigin(x.Origin, -1)
 	a.countPaused(x, -1)
-	a.emit(deleteExpired{x.Stamped.Name()})
+	a.emit(deleteExpired{x.Name()})
 }
 
 // countPaused adds n (1 or -1) to the paused subscriptions of the document of x, unless x is not paused

@@ -70,7 +70,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 	case withdraw:
 		tx.Emit(o.Message(s.cfg.Now()))
 	case storeExpired:
-		return setValue(st, expiredNames+o.Stamped.Name(), o.ExpiredSubscription)
+		return setValue(st, expiredNames+o.Name(), o.ExpiredSubscription)
 	case deleteExpired:
 		return st.Delete(expiredNames + o.Name)
 	case keepLinks:
