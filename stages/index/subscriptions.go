@@ -39,7 +39,7 @@ func (a *applier) replace(r replace) {
 	}
 	expired := make(map[string]ExpiredSubscription, len(r.Expired))
 	for _, x := range r.Expired {
-		expired[subscriptionsName+x.Stamped.Name()] = x
+		expired[subscriptionsName+x.Name()] = x
 	}
 	wanted := make(map[string]bool, len(r.Subscriptions))
 	for _, s := range r.Subscriptions {
@@ -101,7 +101,7 @@ func (a *applier) replace(r replace) {
 	}
 	var missing []ExpiredSubscription
 	for _, x := range r.Expired {
-		name := subscriptionsName + x.Stamped.Name()
+		name := subscriptionsName + x.Name()
 		if x.Origin == r.Origin && !wanted[name] {
 			missing = append(missing, x)
 			delete(expired, name)
