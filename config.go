@@ -291,6 +291,14 @@ func defaultMemory(limit int64) int64 { return min(max(limit/4, 64_000_000), 1_0
 // storeMemory returns how much memory the store may hold if comparisons may take budget bytes.
 func storeMemory(budget int64) int64 { return max(budget/8, 1) }
 
+// dataDirectory returns the directory of Dir or Store, empty where everything is in memory.
+func (c *Config) dataDirectory() string {
+	if c.Store != nil {
+		return c.Store.db.Dir()
+	}
+	return c.Dir
+}
+
 func (c Config) withDefaults() Config {
 	if c.MinFree == 0 && (c.Dir != "" || c.Store != nil) {
 		c.MinFree = defaultMinFree

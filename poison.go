@@ -129,9 +129,9 @@ type poisonMessages struct {
 // openPoisonMessages reads what earlier processes left beside the store. Where that fails it logs a
 // warning, and messages are handled without it.
 func (r *Router) openPoisonMessages() *poisonMessages {
-	dir, name := r.cfg.Dir, ""
+	dir, name := r.cfg.dataDirectory(), ""
 	if r.cfg.Store != nil {
-		dir, name = r.cfg.Store.db.Dir(), r.cfg.Name
+		name = r.cfg.Name
 	}
 	h := &poisonMessages{log: r.cfg.Logger, stoppedPath: pathBesideStore(dir, name, "stopped.json")}
 	if dir == "" {

@@ -50,10 +50,7 @@ func (s *shedder) next(used, allowed int64, now time.Time) time.Duration {
 // boundVersions drops versions early while the data directory takes more of its disk than Retention.Disk says, until
 // ctx is done.
 func (r *Router) boundVersions(ctx context.Context, st *stages) error {
-	dir := r.cfg.Dir
-	if r.cfg.Store != nil {
-		dir = r.cfg.Store.db.Dir()
-	}
+	dir := r.cfg.dataDirectory()
 	if dir == "" {
 		return nil
 	}

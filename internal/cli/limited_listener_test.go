@@ -31,6 +31,20 @@ func serveLimited(t *testing.T, limit int, patient time.Duration, h http.Handler
 	return on.Addr().String()
 }
 
+// sendTo opens a connection to addr that has sent the text raw. It ends with the test.
+func sendTo(t *testing.T, addr, raw string) net.Conn {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 // TestSilentConnectionsKeepNobodyOut fills a server with connections without a whole request, which never
 // time out.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
@@ -38,15 +52,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	addr := serveLimited(t, limit, 0, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	var silent []net.Conn
 	for range 3 * limit {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		silent = append(silent, conn)
+		silent = append(silent, sendTo(t, addr, "GET /healthz HTTP/1.1\r\n"))
 	}
 	for range 2 { // the second connection is new, too
 		client := &http.Client{Transport: new(http.Transport)}
@@ -77,14 +83,7 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 			const limit = 4
 			addr := serveLimited(t, limit, 0, h)
 			for range 3 * limit {
-				conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-				if _, err := io.WriteString(conn, "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\na"); err != nil {
-					t.Fatal(err)
-				}
+				sendTo(t, addr, "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\na")
 			}
 			for range 2 {
 				client := &http.Client{Transport: new(http.Transport)}
@@ -111,14 +110,7 @@ func TestUnreadAnswersKeepNobodyOut(t *testing.T) {
 		}
 	})
 	for range 3 * limit {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		conn := sendTo(t, addr, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
