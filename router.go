@@ -136,10 +136,11 @@ func (r *Router) Handle(group, topic string, p flow.Processor) {
 // subscriptions wait, and Ready returns the reason.
 func (r *Router) Running() <-chan struct{} { return r.running }
 
-// Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it
-// has ended, the disk of Config.Dir has less than Config.MinFree, as many pages as are read at once take
-// endlessly to read, a Watermill middleware rejects a message again and again, or an error of Config.Transport. It returns at once. The reason names no page, URL or receiver,
-// so that it can be shown to everybody. Only ErrStopped is followed by the error of Run, which may name them.
+// Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it has ended, the disk of
+// Config.Dir has less than Config.MinFree, as many pages as are read at once take endlessly to read, a Watermill
+// middleware rejects a message again and again, or an error of Config.Transport. It returns at once. The reason names
+// no page, URL or receiver, so that it can be shown to everybody. Only ErrStopped is followed by the error of Run,
+// which may name them.
 func (r *Router) Ready() error {
 	if err := r.notReady.Load(); err != nil {
 		return *err

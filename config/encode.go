@@ -14,7 +14,8 @@ import (
 	"github.com/vokter/vokter/sources/browser"
 )
 
-// EncodeSubscription returns s as an entry of subscriptions, without what is the default. The page is fetched as p says.
+// EncodeSubscription returns s as an entry of subscriptions in YAML. It leaves defaults out. p says how the page is
+// fetched.
 func EncodeSubscription(s pipeline.Subscription, p browser.Page) yaml.MapSlice {
 	s = s.WithDefaults()
 	plain := plainSubscription(s)
@@ -47,7 +48,7 @@ func EncodeSubscription(s pipeline.Subscription, p browser.Page) yaml.MapSlice {
 	return entry
 }
 
-// plainSubscription returns a subscription whose options are what they are by default for s.
+// plainSubscription returns a subscription with the defaults of all options that s would have.
 func plainSubscription(s pipeline.Subscription) pipeline.Subscription {
 	plain := pipeline.Subscription{FilterStopwords: s.FilterStopwords}.WithDefaults()
 	plain.FilterStopwords = false

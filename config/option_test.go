@@ -14,8 +14,8 @@ import (
 	"github.com/vokter/vokter/sources/browser"
 )
 
-// TestEveryOption: what flags and forms say of each option is what is written as YAML, and read from there. The text
-// of an option is read again as the same.
+// TestEveryOption sets each option from the text of a flag and gets the same text back. Then it writes the subscription
+// as YAML and reads the same one from that.
 func TestEveryOption(t *testing.T) {
 	texts := map[string][]string{
 		"url": {"https://example.com/"}, "client": {"ann"}, "title": {`A: "b"`}, "keywords": {"a, b", "c"},

@@ -122,7 +122,7 @@ func (s *store) handle(m flow.Message) {
 	if err := group.Handle(s.t.Context(), stage, m); err != nil {
 		s.t.Fatalf("%s: %v", m.Type, err)
 	}
-	s.queue = append(group.Take(), s.queue...) // what follows from m comes before what came with it
+	s.queue = append(group.Take(), s.queue...) // messages that m caused go in front of the older ones
 }
 
 // subscribe has client watch a page for keywords.

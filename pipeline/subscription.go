@@ -100,7 +100,8 @@ type Subscription struct {
 	Restless string `json:"restless,omitempty"`
 	// Language is the language of the page, a BCP 47 tag. Empty means that it is detected.
 	Language string `json:"language,omitempty"`
-	// SnippetOffset is the length of the context on each side of a match; nil means DefaultSnippetOffset.
+	// SnippetOffset is the length of the context on each side of a match, in characters; nil means
+	// DefaultSnippetOffset.
 	SnippetOffset *int `json:"snippet_offset,omitempty"`
 	// Sinks are the names of the sinks to deliver to, at least one.
 	Sinks []string `json:"sinks"`

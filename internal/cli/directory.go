@@ -108,8 +108,8 @@ func cacheError(dir string, silent error) error {
 		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
 }
 
-// process is what is asked about a data directory, by the API: the process that runs it or, where there is none, a
-// Router in this process.
+// process answers requests of the API about a data directory. It is the process that runs the directory or, where there
+// is none, a Router in this process.
 type process struct {
 	*client.Client
 	router *vokter.Router // nil where another process runs the directory

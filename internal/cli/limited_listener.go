@@ -100,8 +100,8 @@ func (c *limitedConn) abort() {
 	_ = c.Close()
 }
 
-// shareConnections returns a handler that calls h. A connection ends with its request while more than an eighth are taken, so that
-// clients that ask without a pause keep nobody out.
+// shareConnections returns a handler that calls h. A connection ends with its request while more than an eighth are
+// taken, so that clients that ask without a pause keep nobody out.
 func (c *limitedListener) shareConnections(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(c.places) > cap(c.places)/8 {

@@ -37,7 +37,7 @@ func (a *app) newResults() *results {
 	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now(), columns: terminalColumns(a.stdout)}
 }
 
-// printDone prints what was done: line if the format is JSON, and otherwise the text.
+// printDone reports a result: it prints line if the format is JSON, and otherwise the text.
 func (a *app) printDone(line any, format string, args ...any) error {
 	out := a.newResults()
 	out.printJSON(line)

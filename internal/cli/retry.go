@@ -63,7 +63,7 @@ func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
 	if err != nil {
 		return err
 	}
-	var left []inspect.Receiver // what is still pending after the delivery
+	var left []inspect.Receiver // receivers with notifications that are still pending
 	if delivered {
 		err := a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) (err error) {
 			left, err = m.Receivers(ctx, inspect.ListFilter{})

@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Chain are the consumers that handle a message and what follows from it in one transaction: the head, and for each
-// chained topic the group that gets its messages. A nil Chain has none.
+// Chain is a group of consumers that share transactions. The head handles a message, and each chained topic has a group
+// that handles the messages that result from it. A nil Chain has no consumers.
 type Chain struct {
 	Head    Consumer
 	members []Consumer // sorted by topic
@@ -157,7 +157,7 @@ func (x *Tx[O]) chain(link *Link, m flow.Message) {
 	x.chained = append(x.chained, chainedMessage{link, m, len(x.effects.Out)})
 }
 
-// within reads the state as it is within a transaction: what that wrote, over what it reads.
+// within is a Reader of the state that a transaction sees: its own writes hide the committed values.
 type within[O any] struct{ tx *Tx[O] }
 
 func (r within[O]) Value(p Place, name string) (value []byte, ok bool, err error) {

@@ -145,10 +145,10 @@ func (r *Runner[O]) run() {
 	}
 }
 
-// nextWork returns the next message to handle. If there is none, sleep is how long to wait for the next
-// wake, 0 if there is no wake. The log, posted messages and wakes take turns, and so do the wakes of the consumer and of
-// its links, so that none starves the others. A wake that is due waits for the posted messages of its key: one of them may be the
-// result that the wake would take for lost.
+// nextWork returns the next message to handle. If there is none, sleep is how long to wait for the next wake, 0 if
+// there is no wake. The log, posted messages and wakes take turns, and so do the wakes of the consumer and of its
+// links, so that none starves the others. A wake that is due waits for the posted messages of its key: one of them may
+// be the result that the wake would take for lost.
 func (r *Runner[O]) nextWork() (w Work, ok bool, sleep time.Duration, err error) {
 	now := r.Now()
 	r.turn++
@@ -246,7 +246,8 @@ func (r *Runner[O]) deliverOnce(x *Tx[O]) (done, over bool) {
 
 // handle delivers the message of x, waits for its acknowledgement and hands on what it emitted to the chain. It returns
 // the transaction with the result: x, or one in which Unhandled got the message. It is nil if the message must come
-// again; over says that the runner has to stop before that. Until its handler has the message, handle ends with stopping.
+// again; over says that the runner has to stop before that. Until its handler has the message, handle ends with
+// stopping.
 func (r *Runner[O]) handle(ctx context.Context, x *Tx[O], stopping <-chan struct{}) (result *Tx[O], over bool) {
 	sub := r.subs[0]
 	for i, link := range r.Links {
@@ -313,8 +314,9 @@ func (x *Tx[O]) unhandled() flow.Unhandled {
 	return flow.Unhandled{Group: x.Group, Topic: x.Topic, Published: x.Work.Kind == FromLog || x.Work.Kind == FromChain}
 }
 
-// handled returns x, whose message was acknowledged, if its handler ran. Otherwise Unhandled gets the message in another
-// transaction. A failure that was acknowledged, and an acknowledgement at the end, do not count: the message comes again.
+// handled returns x, whose message was acknowledged, if its handler ran. Otherwise Unhandled gets the message in
+// another transaction. A failure that was acknowledged, and an acknowledgement at the end, do not count: the message
+// comes again.
 func (r *Runner[O]) handled(ctx context.Context, x *Tx[O], sub *Subscription) (result *Tx[O], over bool) {
 	for {
 		result, wait := x.settle()
@@ -343,8 +345,8 @@ func (r *Runner[O]) handled(ctx context.Context, x *Tx[O], sub *Subscription) (r
 	}
 }
 
-// handOn hands on what x emitted to the chain, each message again and again until it is handled. It returns x; nil, true
-// if the runner must stop before that.
+// handOn hands on what x emitted to the chain, each message again and again until it is handled. It returns x; nil,
+// true if the runner must stop before that.
 func (r *Runner[O]) handOn(ctx context.Context, x *Tx[O]) (result *Tx[O], over bool) {
 	done := x.HandOn(func(inner *Tx[O]) *Tx[O] {
 		for pause := firstPause; ; inner = inner.Again() {

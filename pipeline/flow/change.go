@@ -88,8 +88,8 @@ func (c Change) Message() Message {
 		Header: map[string]string{headerContent: "application/json"}, decoded: c}
 }
 
-// ChangeFrom returns the change that m, a message of TypeChange, carries. It may share memory with others, and nobody may
-// modify it. Its error is permanent.
+// ChangeFrom returns the change that m, a message of TypeChange, carries. It may share memory with others, and nobody
+// may modify it. Its error is permanent.
 func ChangeFrom(m Message) (c Change, err error) {
 	if m.Type != TypeChange {
 		return c, failure.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))

@@ -169,8 +169,8 @@ type Stamped struct {
 // StampedFrom.
 const KeptSubscriptions = "sub/"
 
-// Name returns the name under which index keeps s, behind KeptSubscriptions: it begins with the document. A document and
-// a client have one subscription, and one more for each tree.
+// Name returns the name under which index keeps s, behind KeptSubscriptions: it begins with the document. A document
+// and a client have one subscription, and one more for each tree.
 func (s *Stamped) Name() string {
 	if s.Followed != nil {
 		return s.Document + "+" + s.Followed.ID + "/" + s.Subscription.Client

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Canonical returns the one spelling of the URL raw that all keys use: scheme and host in lower
-// case, default port and fragment dropped, empty path "/", path and query encoded by Encode. In http and https
-// the path has no segments "." and "..", in file URLs no doubled slashes either, and their host "localhost" is dropped. It fails where raw
-// is not an absolute URL with a host, or a file URL; the error is written for the user.
+// Canonical returns the one spelling of the URL raw that all keys use: scheme and host in lower case, default port and
+// fragment dropped, empty path "/", path and query encoded by Encode. In http and https the path has no segments "."
+// and "..", in file URLs no doubled slashes either, and their host "localhost" is dropped. It fails where raw is not an
+// absolute URL with a host, or a file URL; the error is written for the user.
 func Canonical(raw string) (string, error) {
 	u, err := url.Parse(Encode(raw))
 	if err != nil {

@@ -127,7 +127,8 @@ func testChainSavepoint(t *testing.T, _ Features, s Site) {
 	}
 }
 
-// testChainWakes: the wakes of a link come to it, survive a restart, and are never handled at the same time as the head.
+// testChainWakes: the wakes of a link come to it, survive a restart, and are never handled at the same time as the
+// head.
 func testChainWakes(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{Topics: chainTopics()})
 	var busy atomic.Int32

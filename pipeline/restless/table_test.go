@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestManyPlaces has a block of 60,000 numbers that all change. It would take long if each of them looked at all others.
+// TestManyPlaces has a block of 60,000 numbers that all change. It would take long if each of them looked at all
+// others.
 func TestManyPlaces(t *testing.T) {
 	text := func(first int) string {
 		var b strings.Builder

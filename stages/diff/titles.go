@@ -14,9 +14,10 @@ const maxProperty = 12
 // several is the place of a title that more than one item has.
 const several = -2
 
-// joinSameTitles joins short units by their titles: the first block of an item, or the label of a line such as
-// "Room 3: free". A room that was free and is taken is the same room, although another one is free now. A title counts if one unit of each text has it. A mere
-// number, such as "3" or "rank: 3", may be a rank: it counts if no word went from one such title to another.
+// joinSameTitles joins short units by their titles: the first block of an item, or the label of a line such as "Room 3:
+// free". A room that was free and is taken is the same room, although another one is free now. A title counts if one
+// unit of each text has it. A mere number, such as "3" or "rank: 3", may be a rank: it counts if no word went from one
+// such title to another.
 func (r *relation) joinSameTitles(p unitPairs) {
 	olds := r.findTitles(r.comparison.old, r.old, func(u int) bool { return p.newUnit[u] < 0 })
 	paired := make([]bool, len(r.comparison.new.Units))

@@ -30,8 +30,9 @@ var (
 	myriads = regexp.MustCompile(`(^|[^0-9.,])([0-9][0-9,]*)(?:[億亿]|억 ?)(?:([0-9][0-9,]*)(?:[万萬]|만 ?))?([0-9][0-9,]*)?|(^|[^0-9.,])([0-9][0-9,]*)(?:[万萬]|만 ?)([0-9][0-9,]*)`)
 )
 
-// joinDecimals adds the decimals in behind to found where something stands between them: blanks around the point, a colon
-// or a blank in its place, or a currency, which it returns. "10, 20 or 30 pieces" stays ten: what joins has to look like an amount.
+// joinDecimals adds the decimals in behind to found where something stands between them: blanks around the point, a
+// colon or a blank in its place, or a currency, which it returns. "10, 20 or 30 pieces" stays ten: what joins has to
+// look like an amount.
 func joinDecimals(before, found, behind, tag string) (number, rest string, sign foundCurrency) {
 	inFront := currencyBefore(before, tag)
 	if m := signAsPoint.FindStringSubmatch(behind); m != nil && !strings.ContainsAny(decimalTail(found), ".,") {
@@ -111,7 +112,8 @@ var splitCents = regexp.MustCompile(split + `([0-9]{2})(` + split + `)?`)
 
 // joinSplit puts a decimal mark in the place of each split of s that is one: where a currency with hundredths is
 // declared or stands beside the number. Where a currency without any does, the split goes. Where letters follow that
-// are no currency, as in "$20" and "24 reviews", both numbers may be whole, unless the cents have an element to themselves.
+// are no currency, as in "$20" and "24 reviews", both numbers may be whole, unless the cents have an element to
+// themselves.
 func joinSplit(s, tag, declared string) string {
 	var out []byte
 	done := 0

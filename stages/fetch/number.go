@@ -94,9 +94,10 @@ const (
 
 // findNumber finds a number in s and returns it with a decimal point and without marks between its digits, such as
 // "1299.00": the first one with a currency beside it, or else the first one. Of a range that is its beginning. unit is
-// the code of the currency: declared, which makes the first number count, or if that is empty the one beside the number.
-// tag is the language of the page, which may decide whether "1.299" is a little more than one. The error is errNoNumber
-// if there is no number or one that cannot be read, and errUndecided or errSplit if it can be read in two ways.
+// the code of the currency: declared, which makes the first number count, or if that is empty the one beside the
+// number. tag is the language of the page, which may decide whether "1.299" is a little more than one. The error is
+// errNoNumber if there is no number or one that cannot be read, and errUndecided or errSplit if it can be read in two
+// ways.
 func findNumber(s, tag, declared string) (n, unit string, err error) {
 	s = prepared(s, tag, declared)
 	first := readNumber(s, 0, tag, declared)
@@ -120,7 +121,8 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 	return chosen.number, chosen.money.code, nil
 }
 
-// prepared returns s with ASCII digits, a digit before each point, and one number where several signs or elements make one.
+// prepared returns s with ASCII digits, a digit before each point, and one number where several signs or elements make
+// one.
 func prepared(s, tag, declared string) string {
 	s = joinMyriads(plainDigits(s))
 	s = pointsPattern.ReplaceAllString(s, "${1}0.${2}")

@@ -50,8 +50,9 @@ func (p *shownPage) amountOf(text string, isWritten bool, code string) (n, unit 
 
 // find looks for a price in the text of the page that has the same digits as grouped, a whole number, and decimal, one
 // with three decimal places. It returns the one that the page shows, with its currency. ok is false if it shows neither
-// or both. Amounts with a currency count before those without. Where it is not certain what the page shows, but its mark
-// is not the one of the price, a program has written the price anew: with a decimal point, or a comma between groups.
+// or both. Amounts with a currency count before those without. Where it is not certain what the page shows, but its
+// mark is not the one of the price, a program has written the price anew: with a decimal point, or a comma between
+// groups.
 func (p *shownPage) find(grouped, decimal, mark, code string) (n, unit string, ok bool) {
 	if p.text == nil {
 		t, _ := reader.New().Read(p.ctx, p.raw, pipeline.View{Remove: []pipeline.Selector{{CSS: struckOut}}, Value: &pipeline.Value{}})

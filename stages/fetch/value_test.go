@@ -190,8 +190,8 @@ func TestValueOf(t *testing.T) {
 	}
 }
 
-// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other. Cents in an element
-// of their own are cents.
+// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other. Cents in an
+// element of their own are cents.
 func TestStruckOutPrice(t *testing.T) {
 	const offer = `<html lang=de><p class=offer>statt <del>1.500,00 €</del>, jetzt <b>950,00 €</b> und <s class=old>1.100 €</s>`
 	for _, tt := range []struct{ body, css, want string }{

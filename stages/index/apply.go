@@ -297,8 +297,8 @@ type checkDone struct {
 	Passed []string
 }
 
-// pageEnded tells later stages that this incarnation of the page is over. Expiry says why it was given up, if it was. Listed says that the page is still listed as
-// expired.
+// pageEnded tells later stages that this incarnation of the page is over. Expiry says why it was given up, if it was.
+// Listed says that the page is still listed as expired.
 type pageEnded struct {
 	Incarnation string
 	Expiry      *Expiry

@@ -239,10 +239,10 @@ func candidatesAfter(all []candidate, after string) []candidate {
 	return all[i:]
 }
 
-// candidates returns the subscriptions of t that are in found, in the order in which they are
-// notified: by name, so that one that ends between two batches keeps its place. Where some are there because other pages
-// link to this one, the order is by client, and the subscriptions that a client made come before these. It decides
-// between the two orders if nothing was done before at, and then stores in at which one it is.
+// candidates returns the subscriptions of t that are in found, in the order in which they are notified: by name, so
+// that one that ends between two batches keeps its place. Where some are there because other pages link to this one,
+// the order is by client, and the subscriptions that a client made come before these. It decides between the two orders
+// if nothing was done before at, and then stores in at which one it is.
 func (t *table) candidates(r records, found map[int32][]finding, at *progress) ([]candidate, error) {
 	all := make([]candidate, 0, len(found))
 	followed := false

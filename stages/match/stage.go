@@ -97,8 +97,8 @@ const memoryPerByte = 16
 
 // Process handles one message. A change emits a notification for each subscription that it matches and each of its
 // receivers, an outage one for each client that is to be told of it. The end of a page clears its state. That a
-// subscription began or ended is noted. A body that cannot be decoded is a permanent error, state that cannot be decoded
-// one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
+// subscription began or ended is noted. A body that cannot be decoded is a permanent error, state that cannot be
+// decoded one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*int64(len(m.Body)))
 	if err != nil {

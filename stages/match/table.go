@@ -140,8 +140,8 @@ func (p *Processor) noteEdits(k tableKey, names []string) {
 	}
 }
 
-// tableFor returns the subscriptions of c's document. It returns nil where the stored filter says that c matches none of
-// their keywords.
+// tableFor returns the subscriptions of c's document. It returns nil where the stored filter says that c matches none
+// of their keywords.
 func (p *Processor) tableFor(tx flow.Tx, key string, c *flow.Change, r records) (*table, error) {
 	generation, epoch := p.cfg.Languages.Generation(), p.cfg.Epoch(key)
 	// Until the commit nobody else gets it, and never if there is none: it may have caught up on what does not stand.

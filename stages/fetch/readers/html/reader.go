@@ -209,8 +209,8 @@ func (e *emitter) addText(s []byte) {
 var noted = regexp.MustCompile(`[0-9]\x{2063}? ?\p{Sc}$`)
 
 // RaisedMark returns what stands between the text before and the raised text behind it, where both have digits there: a
-// decimal mark before cents, which is a comma where the number has points, and a blank before other digits, also where a
-// currency stands before.
+// decimal mark before cents, which is a comma where the number has points, and a blank before other digits, also where
+// a currency stands before.
 func RaisedMark(before, raised []byte) string {
 	const digits = "0123456789"
 	raised = bytes.TrimSpace(raised)

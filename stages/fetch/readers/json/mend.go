@@ -77,8 +77,8 @@ var wrappings = []string{"<![CDATA[", "<!]]>", "]]>", "<!--", "-->", ")]}'"}
 var assignment = regexp.MustCompile(`^\s*(?:(?:var|let|const)\s+)?[\pL_$][\pL\pN_$.]*\s*=\s*[{\[]`)
 
 // Clean returns s without comments, CDATA, commas too many, an assignment and what stands between values, and with
-// escapes for the line breaks, tabs and quotes that stand raw in texts. NaN and Infinity become texts, and "20." becomes
-// 20. It completes nothing: what is cut off stays an error.
+// escapes for the line breaks, tabs and quotes that stand raw in texts. NaN and Infinity become texts, and "20."
+// becomes 20. It completes nothing: what is cut off stays an error.
 func Clean(s string) string {
 	var b strings.Builder
 	if n := len(assignment.FindString(s)); n > 0 {
