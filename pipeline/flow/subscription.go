@@ -179,7 +179,7 @@ func (s *Stamped) Name() string {
 }
 
 // KeptFormat is the first byte of the values that index keeps.
-const KeptFormat = 4
+const KeptFormat = 5
 
 // StampedFrom returns the subscription that index keeps as b. Its error is broken.
 func StampedFrom(b []byte) (*Stamped, error) {

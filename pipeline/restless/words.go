@@ -377,6 +377,30 @@ func (t *Table) CountRestlessWords() (n int) {
 	return n
 }
 
+// WithoutWords returns content, the text of the last check, without the places that are restless in their words. ok is
+// false if there are none.
+func (t *Table) WithoutWords(content string) (rest string, ok bool) {
+	if t.CountRestlessWords() == 0 || t.Text != hashString(offset64, content) {
+		return content, false
+	}
+	blocks := appendBlocks(nil, content)
+	var cuts []Turning
+	for i := range t.Rotations {
+		if r := &t.Rotations[i]; r.hasBegun() && !r.Money {
+			cuts = append(cuts, placeOf(r, content, blocks))
+		}
+	}
+	slices.SortFunc(cuts, func(a, b Turning) int { return a.Start - b.Start })
+	var s strings.Builder
+	from := 0
+	for _, p := range cuts {
+		s.WriteString(content[from:p.Start] + p.Head + p.Tail)
+		from = p.End
+	}
+	s.WriteString(content[from:])
+	return s.String(), len(cuts) > 0
+}
+
 // Turning is a place whose words change often.
 type Turning struct {
 	// Start and End are the bytes of the blocks of the place in the text of the last check. Head and Tail are the parts

@@ -16,7 +16,7 @@ func (a *applier) flipsBack(d *Document, o flow.Outcome) bool {
 	if i < 0 {
 		return false
 	}
-	d.Candidate, d.Stood = "", 0 // the checks that found it are no longer in a row
+	d.forgetCandidate()
 	if a.p.Open.Note == "" {
 		a.p.Open.Note = fmt.Sprintf("the page has the text of version %d again, which is not reported because of flip_flop: %d; version %d stays current",
 			d.Changes[i].N, d.View.FlipFlop, d.N)

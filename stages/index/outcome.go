@@ -188,14 +188,9 @@ func (a *applier) handleText(d *Document, o flow.Outcome) {
 		a.keepUnmade(d, o)
 		return
 	}
-	if d.TextHash != "" && d.View.Confirm > 1 {
-		if hash := a.comparedHash(d, o); d.Candidate != hash {
-			d.Candidate, d.Stood = hash, 0
-		}
-		if d.Stood++; d.Stood < d.View.Confirm {
-			a.keepUnmade(d, o)
-			return
-		}
+	if d.TextHash != "" && d.View.Confirm > 1 && !a.confirms(d, o) {
+		a.keepUnmade(d, o)
+		return
 	}
 	previous := d.N
 	if d.TextHash == "" {
@@ -204,12 +199,24 @@ func (a *applier) handleText(d *Document, o flow.Outcome) {
 	a.makeVersion(d, o, previous)
 }
 
+// confirms notes that o has a new text of d, and reports whether it stood for as many checks as d asks for. Words that
+// change at every check would keep any text from standing: what stands beside them is enough, if it is news.
+func (a *applier) confirms(d *Document, o flow.Outcome) bool {
+	stood := d.Candidate.found(a.comparedHash(d, o), d.View.Confirm)
+	steady := a.lessons[d.ID].Steady
+	if steady == "" || steady == d.SteadyMade {
+		d.Steady = candidate{}
+		return stood
+	}
+	return d.Steady.found(steady, d.View.Confirm) || stood
+}
+
 // makeVersion makes the text of o the next version of d. previous is the version it is compared
 // with, 0 for none.
 func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
-	d.Replaced = 0
+	d.SteadyMade = a.lessons[d.ID].Steady
 	d.noteChange(previous, a.comparedHash(d, o))
 	a.textStands(d, o)
 	if a.p.Open.Made == nil {
@@ -341,8 +348,8 @@ func (a *applier) recordCheck(o flow.Outcome, open *Open) {
 // unconfirmedText says which text is not confirmed as a version yet; empty if there is none.
 func (a *applier) unconfirmedText() string {
 	for _, d := range a.p.Documents {
-		if d.Candidate != "" {
-			return fmt.Sprintf("a new text was found in %d of %d checks", d.Stood, d.View.Confirm)
+		if stood := max(d.Candidate.Stood, d.Steady.Stood); stood > 0 {
+			return fmt.Sprintf("a new text was found in %d of %d checks", stood, d.View.Confirm)
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -306,8 +307,8 @@ func TestConfirm(t *testing.T) {
 		{"B", false}, {"A", false}, {"B", false}, {"C", false}, {"B", false}, {"B", true}, {"B", false}, {"A", false}, {"A", true},
 	} {
 		r := b.due()
-		if d := b.p.Document(id); (d.Candidate == "") != (r.BodyHash != "") {
-			t.Errorf("before %s: candidate %q and request %+v; an unconfirmed text must be read again", step.text, d.Candidate, r)
+		if d := b.p.Document(id); (d.Candidate.Hash == "") != (r.BodyHash != "") {
+			t.Errorf("before %s: candidate %q and request %+v; an unconfirmed text must be read again", step.text, d.Candidate.Hash, r)
 		}
 		b.text(id, step.text, 0, 1)
 		if got := len(all[newVersion](b.out)) == 1; got != step.version {
@@ -353,5 +354,32 @@ func TestADocumentThatLeftIsPassedOver(t *testing.T) {
 	}
 	if c := one[checkDone](b); c.Class != "" {
 		t.Errorf("got %+v, want a good check", c)
+	}
+}
+
+// TestConfirmBesideAnAdvertisement: words that change at every check keep no other news from being confirmed. When they
+// rest, they are news themselves.
+func TestConfirmBesideAnAdvertisement(t *testing.T) {
+	s := newSite(t, Config{}, pipeline.View{Confirm: 2})
+	ads := strings.Fields("shoes wine figs honey lamps oil goats maps")
+	look := func(ad, news string) { s.look("we sell "+ad+"|the house stands here|"+news, wide) }
+	for _, ad := range ads {
+		look(ad, "no news")
+	}
+	look("bread", "no news") // the words are restless, and the first text without them stands
+	made := len(s.snapshots)
+	for _, ad := range ads[:4] {
+		look(ad, "no news")
+	}
+	want(t, "while only the advertisement changes", s.snapshots[made:])
+	look("milk", "argus came")
+	look("salt", "argus came")
+	if got := s.snapshots[made:]; len(got) != 1 || !strings.HasSuffix(got[0], "we sell salt the house stands here argus came") {
+		t.Errorf("got %q, want the news", got)
+	}
+	look("pepper", "argus came")
+	look("pepper", "argus came")
+	if got := s.snapshots[made+1:]; len(got) != 1 || !strings.Contains(got[0], "→we sell pepper") {
+		t.Errorf("got %q, want the advertisement that stands", got)
 	}
 }

@@ -172,6 +172,21 @@ type originCount struct {
 	N    int    `cbor:"2,keyasint"`
 }
 
+// candidate is the hash of a text that was found in so many checks in a row.
+type candidate struct {
+	Hash  string `cbor:"1,keyasint,omitempty"`
+	Stood int    `cbor:"2,keyasint,omitempty"`
+}
+
+// found notes that a check found the text with the given hash. It reports whether n checks in a row did.
+func (c *candidate) found(hash string, n int) bool {
+	if c.Hash != hash {
+		*c = candidate{Hash: hash}
+	}
+	c.Stood++
+	return c.Stood >= n
+}
+
 // Document is the state of one document of a page.
 type Document struct {
 	ID   string        `cbor:"1,keyasint"`
@@ -182,10 +197,11 @@ type Document struct {
 	// N is the number of the current version, and TextHash the hash of its text; empty if there is no version.
 	N        uint64 `cbor:"4,keyasint,omitempty"`
 	TextHash string `cbor:"6,keyasint,omitempty"`
-	// Candidate is the hash of a new text, without what is restless in it, that was found in Stood checks in a
-	// row and is not confirmed as a version yet.
-	Candidate string `cbor:"7,keyasint,omitempty"`
-	Stood     int    `cbor:"8,keyasint,omitempty"`
+	// Candidate is a new text that is not confirmed as a version yet, without its restless numbers. Steady is one
+	// without its restless words, too, and SteadyMade the hash of the current version without both, where known.
+	Candidate  candidate `cbor:"7,keyasint,omitzero"`
+	Steady     candidate `cbor:"8,keyasint,omitzero"`
+	SteadyMade string    `cbor:"25,keyasint,omitempty"`
 	// Subscriptions is how many there are, without those that are paused. Paused is how many of this
 	// incarnation of the page are paused: their document stays, with its versions.
 	Subscriptions int `cbor:"9,keyasint,omitempty"`
@@ -314,11 +330,15 @@ func (p *Page) sameRest(o *Page) bool {
 // same reports whether d and o are equal. The ID names the View.
 func (d Document) same(o Document) bool {
 	return d.ID == o.ID && d.Since == o.Since && d.N == o.N && d.TextHash == o.TextHash &&
-		d.Candidate == o.Candidate && d.Stood == o.Stood && d.Subscriptions == o.Subscriptions && d.Paused == o.Paused && d.Rested == o.Rested &&
+		d.Candidate == o.Candidate && d.Steady == o.Steady && d.SteadyMade == o.SteadyMade &&
+		d.Subscriptions == o.Subscriptions && d.Paused == o.Paused && d.Rested == o.Rested &&
 		d.GoneSince.Equal(o.GoneSince) && d.GoneClass == o.GoneClass && d.Extractor == o.Extractor && d.Body == o.Body &&
 		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && d.Pruned == o.Pruned &&
 		d.Restless == o.Restless && d.Loud == o.Loud && d.Quiet == o.Quiet && d.Unmade == o.Unmade
 }
+
+// forgetCandidate notes that the checks that found a new text are no longer in a row.
+func (d *Document) forgetCandidate() { d.Candidate, d.Steady = candidate{}, candidate{} }
 
 // Document returns the document with the given ID, or nil.
 func (p *Page) Document(id string) *Document {
@@ -430,7 +450,7 @@ func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash, p.Access = "",
 // with the given number covers, and equal links where they are needed.
 func (p *Page) bodyStandsFor(check uint64) bool {
 	for i := range p.Documents {
-		if d := &p.Documents[i]; !p.isResting(d) && d.Since < check && (d.TextHash == "" || d.Candidate != "" || d.Rested) {
+		if d := &p.Documents[i]; !p.isResting(d) && d.Since < check && (d.TextHash == "" || d.Candidate.Hash != "" || d.Rested) {
 			return false
 		}
 	}

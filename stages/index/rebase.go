@@ -27,7 +27,7 @@ func (a *applier) isComparable(d *Document, o flow.Outcome) bool {
 	if d.TextHash == "" || o.TextHash == d.TextHash || !d.hasOtherExtractor(o) {
 		return true
 	}
-	d.Candidate, d.Stood = "", 0
+	d.forgetCandidate()
 	why := "the body of its last version is not stored"
 	if p.Body > 0 && d.Body == p.Body {
 		switch r := o.Rebased; {
@@ -52,7 +52,8 @@ func (a *applier) isComparable(d *Document, o flow.Outcome) bool {
 
 // textStands notes that the body of o contains the current text of d.
 func (a *applier) textStands(d *Document, o flow.Outcome) {
-	d.Candidate, d.Stood, d.Replaced, d.Rested = "", 0, 0, false
+	d.forgetCandidate()
+	d.Replaced, d.Rested = 0, false
 	a.dropUnmade(d)
 	if o.Extractor != "" {
 		d.Extractor = o.Extractor

@@ -338,8 +338,8 @@ func TestAnUpgradeWhileATextWaits(t *testing.T) {
 	s.look("stock 4|sale", narrow)
 	s.look("stock 4|sale", wide)
 	want(t, "after the upgrade", s.snapshots, "1<0:→stock 5")
-	if _, content := s.standing(s.page().Documents[0].ID); content != "stock 5 sale\n" || s.page().Documents[0].Stood != 1 {
-		t.Errorf("got %q, and a text that stood for %d checks", content, s.page().Documents[0].Stood)
+	if _, content := s.standing(s.page().Documents[0].ID); content != "stock 5 sale\n" || s.page().Documents[0].Candidate.Stood != 1 {
+		t.Errorf("got %q, and a text that stood for %d checks", content, s.page().Documents[0].Candidate.Stood)
 	}
 	s.look("stock 4|sale", wide)
 	want(t, "after two checks", s.snapshots[1:])

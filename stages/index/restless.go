@@ -17,6 +17,8 @@ type lesson struct {
 	// Hash is that of the text without restless places, where texts are compared by it. Rebased is the
 	// hash of the current text that was extracted again.
 	Hash, Rebased string
+	// Steady is the hash of the text without the places that are restless in their words, too; empty if there are none.
+	Steady string
 	// Compared says that the text was compared with that of the check before. The rest is missing without it.
 	Compared bool
 	restless.Lesson
@@ -100,6 +102,11 @@ func (s *Stage) lesson(ctx context.Context, st flow.State, d *Document, o *flow.
 	l.Elapsed = max(o.Time.Sub(current.Time), 0)
 	l.Whole = l.Table.Asked && len(l.Places) > 0
 	l.Lesson = l.Table.Learn(old, o.Text, check, l.Elapsed)
+	if d.View.Confirm > 1 {
+		if rest, ok := l.Table.WithoutWords(o.Text); ok {
+			l.Steady = l.Places.Hash(rest)
+		}
+	}
 	if !d.Unmade {
 		l.Old = old
 	}

@@ -367,7 +367,8 @@ func (a *applier) removeUnwatched() {
 		case !p.isResting(&d):
 		case d.Paused > 0:
 			rested := p.Document(d.ID)
-			rested.Rested, rested.Candidate, rested.Stood = true, "", 0
+			rested.Rested = true
+			rested.forgetCandidate()
 		default:
 			p.removeDocument(d.ID)
 			a.emit(dropDocument{d.ID})
