@@ -162,7 +162,7 @@ func (n bruteForce) nearReports(k string, s *groupSide, i int, anyway map[differ
 		}
 		return !slices.ContainsFunc(terms, func(t string) bool { return !slices.Contains(words, t) })
 	}
-	if len(terms) == 0 {
+	if len(terms) == 0 || whole && len(anyway) > 0 {
 		return nil
 	}
 	size := 0

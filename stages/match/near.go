@@ -173,9 +173,12 @@ func (s *search) searchVicinity(c uint8, v *vicinity, f func(p int32, found []ne
 }
 
 // reportNear calls report for each difference that is near a keyword of a class with near, unless run
-// reports the keyword there anyway.
+// reports the keyword there anyway. Of an item that only one version has, the keyword alone is enough.
 func (s *search) reportNear(report func(p int32, side int, pl place)) {
 	s.eachNear(func(p int32, side int, found []nearby) {
+		if t := s.tallies[p]; s.whole && t != nil && len(t.places[side]) > 0 && s.isReported(p, t, side) {
+			return
+		}
 		for _, i := range found[0].windows {
 			w := &s.sides[side][i]
 			next := 0 // the first of found behind the difference
@@ -204,7 +207,7 @@ func (s *search) isReportedAt(k placeKey) bool {
 // blockBorder stands between the blocks of an item in a snippet.
 const blockBorder = " · "
 
-// line returns the blocks of which the snippet is: the item in which the text stands, if it has several,
+// line returns the blocks of which the snippet is: the item in which the text stands, if it has several blocks,
 // or else the block with the keyword. It is nil if the snippet is from the window.
 func (h *hit) line() []window {
 	if h.lineFound {
@@ -212,7 +215,9 @@ func (h *hit) line() []window {
 	}
 	h.lineFound = true
 	passages := [2][]flow.Passage{oldSide: h.of.OldPassages, newSide: h.of.NewPassages}[h.side]
-	if p := passageAround(passages, h.w); p >= 0 {
+	if h.of.IsWhole() && !h.of.Coarse {
+		h.lineBlocks = wholeItem([2][]flow.Window{oldSide: h.of.Old, newSide: h.of.New}[h.side])
+	} else if p := passageAround(passages, h.w); p >= 0 {
 		if blocks := slices.Collect(blocksOf(passages[p].Offset, passages[p].Text)); len(blocks) > 1 {
 			h.lineBlocks = blocks
 		}
@@ -221,6 +226,20 @@ func (h *hit) line() []window {
 		h.lineBlocks = h.near.blocks
 	}
 	return h.lineBlocks
+}
+
+// wholeItem returns ws, the blocks of an item that only one version has. It returns nil for one block, which is a line
+// by itself, and for an item that is too long for a line.
+func wholeItem(ws []flow.Window) []window {
+	blocks, tokens := make([]window, len(ws)), 0
+	for i := range ws {
+		blocks[i].Window = &ws[i]
+		tokens += len(ws[i].Tokens)
+	}
+	if len(ws) < 2 || tokens > text.MaxItem {
+		return nil
+	}
+	return blocks
 }
 
 // lineSnippet returns the text, and the keyword if that stands beside it, each in its context of about

@@ -36,6 +36,10 @@ func TestNear(t *testing.T) {
 			`0 removed "10" in "Price of the ... day is 10" at 449`, `0 added "9" in "Price of the ... day is 9" at 449`}},
 		{"too far away", pipeline.Subscription{Keywords: []string{"Price"}, Near: "block"}, lines(strings.Repeat(far+" ", 20) + "word " + strings.Repeat("of the day ", 30) + "is 10"),
 			lines(strings.Repeat(far+" ", 20) + "word " + strings.Repeat("of the day ", 30) + "is 9"), nil},
+		{"a new row", pipeline.Subscription{Keywords: []string{"free"}}, row("10:00", "Hera", "taken"), row("10:00", "Hera", "taken") + row("14:00", "Argus", "free"), []string{
+			`0 added "free" in "14:00 · Argus · free" at 32 of Argus`}},
+		{"once for a new row", pipeline.Subscription{Keywords: []string{"Argus"}, Near: "row"}, row("10:00", "Hera"), row("10:00", "Hera") + row("14:00", "Argus", "free"), []string{
+			`0 added "Argus" in "14:00 · Argus · free" at 20 of Argus`}},
 		{"the keyword itself goes", pipeline.Subscription{Keywords: []string{"left"}, Near: "block"}, lines("5 left in store"), lines("none in store"), []string{
 			`0 removed "5 left" in "5 left in store" at 0`}},
 	} {
