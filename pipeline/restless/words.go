@@ -40,8 +40,9 @@ type Rotation struct {
 	Grew  uint8    `cbor:"7,keyasint,omitempty"`
 	// Sizes are how many blocks came with its last changes, the latest first.
 	Sizes []int `cbor:"8,keyasint,omitempty"`
-	// Money says that there was an amount of money in it: it is never restless.
-	Money bool `cbor:"9,keyasint,omitempty"`
+	// Money has a bit for each of its last changes: 1 where there was an amount of money in it. With one it is not
+	// restless.
+	Money uint8 `cbor:"9,keyasint,omitempty"`
 	// News says that its last change was told though the place was restless: what then goes again is told too.
 	News bool `cbor:"12,keyasint,omitempty"`
 	// Began is the check at which it became restless, 0 if it is not. Said says that the subscribers were told.
@@ -72,7 +73,7 @@ func (r *Rotation) extent() Extent {
 }
 
 // isRestless reports whether r is restless at a check.
-func (r *Rotation) isRestless(check uint64) bool { return r.Began > 0 && r.Began < check && !r.Money }
+func (r *Rotation) isRestless(check uint64) bool { return r.Began > 0 && r.Began < check && r.Money == 0 }
 
 // learnWords notes where the words of the two texts of c differ. It returns the edits in restless places, which are
 // muted, and the restless places that were not named yet.
@@ -142,11 +143,11 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	for _, s := range all {
 		removed, added = removed+s.b-s.a, added+s.d-s.c
 		beyond = beyond || s.a < was.From || s.b > was.To
-		for i := s.a; i < s.b; i++ {
-			money = money || c.oldBlock(i-c.first).hasMoney()
+		for i := s.a; i < s.b; i++ { // what stands beside the place is not of it
+			money = money || was.From <= i && i < was.To && c.oldBlock(i-c.first).hasMoney()
 		}
 		for i, at := range c.blocks[s.c:s.d] {
-			money = money || c.newBlock(s.c+i-c.first).hasMoney()
+			money = money || !beyond && c.newBlock(s.c+i-c.first).hasMoney()
 			words += strings.Count(c.new[at.start:at.end], " ") + 1
 			h := hashString(offset64, c.new[at.start:at.end])
 			if k := slices.Index(r.Seen, h); k >= 0 {
@@ -162,7 +163,9 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	for _, at := range c.olds[was.From:was.To] {
 		wordsBefore += strings.Count(c.old[at.start:at.end], " ") + 1
 	}
-	r.Money = r.Money || money
+	if r.Money <<= 1; money {
+		r.Money |= 1
+	}
 	seldom := fresh && (was.Head == 0 && was.Tail == 0 || !inBlock) &&
 		(!freshLately(r.Fresh) || 4*removed < 3*(was.To-was.From)) // a block that is new, where new ones are rare
 	news := beyond || grew || r.isLarge(added, removed)
@@ -198,7 +201,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	r.Sizes = append([]int{added}, r.Sizes[:min(len(r.Sizes), lastSizes-1)]...)
 	r.Extents = append([]Extent{now}, r.Extents[:min(len(r.Extents), lastExtents-1)]...)
 	switch {
-	case r.Began == 0 && r.Known >= wordsBeginAt && r.Gaps&(1<<wordsBeginAt-1) == 1<<wordsBeginAt-1 && !r.Money:
+	case r.Began == 0 && r.Known >= wordsBeginAt && r.Gaps&(1<<wordsBeginAt-1) == 1<<wordsBeginAt-1 && r.Money == 0:
 		r.Began = check
 	case r.Began > 0 && r.Known >= knownToEnd && 2*r.inARow() < r.Known:
 		r.Began, r.Said = 0, false
@@ -386,7 +389,7 @@ func (t *Table) WithoutWords(content string) (rest string, ok bool) {
 	blocks := appendBlocks(nil, content)
 	var cuts []Turning
 	for i := range t.Rotations {
-		if r := &t.Rotations[i]; r.hasBegun() && !r.Money {
+		if r := &t.Rotations[i]; r.hasBegun() && r.Money == 0 {
 			cuts = append(cuts, placeOf(r, content, blocks))
 		}
 	}
@@ -438,7 +441,7 @@ func (t *Table) Turning(content string, check uint64) (all []Turning) {
 	blocks := appendBlocks(nil, content)
 	for i := range t.Rotations {
 		r := &t.Rotations[i]
-		if r.Money || !r.turnsOften() || check-r.Last > wordsStand || check-r.Last > turnsLately && r.Began == 0 {
+		if r.Money != 0 || !r.turnsOften() || check-r.Last > wordsStand || check-r.Last > turnsLately && r.Began == 0 {
 			continue
 		}
 		if 2*bits.OnesCount8(r.Grew) <= min(r.Known+1, 8) {
