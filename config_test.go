@@ -1,177 +1,16 @@
 package vokter
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"net/netip"
-	"strings"
-	"sync/atomic"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/local"
-	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
 )
-
-func TestConfigNamesAllThatIsWrong(t *testing.T) {
-	_, err := New(Config{Subscriptions: []pipeline.Subscription{
-		{URL: "example.com", Keywords: []string{"a"}, Sinks: []string{"x"}},
-		{URL: "http://example.com/", Keywords: []string{}, Sinks: []string{"x"}},
-	}, Checks: -1})
-	for _, want := range []string{"absolute URL", "at least one keyword", `no sink is named "x"`, "checks must not be negative"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("New: %v, want %q in it", err, want)
-		}
-	}
-}
-
-func TestConfigThatContradictsItself(t *testing.T) {
-	s, err := OpenStore("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	transport, err := local.Open(local.Config{Topics: Topology()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer transport.Close()
-	for want, cfg := range map[string]Config{
-		"a store and a transport are given": {Store: s, Transport: transport},
-		"mode 3 does not exist":             {Mode: ModeCommands + 1},
-	} {
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("New: %v, want %q in it", err, want)
-		}
-	}
-}
-
-// singleChannelSink is a sink that belongs to one channel.
-type singleChannelSink struct{ pipeline.SinkFunc }
-
-func (singleChannelSink) TakesChannel() error { return errors.New("it belongs to one channel") }
-
-// TestChannelOfASubscription: a channel is refused where a sink would post elsewhere.
-func TestChannelOfASubscription(t *testing.T) {
-	s := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"a"}, Sinks: []string{"chat"}, Channel: "#legal"}
-	cfg := Config{Sinks: map[string]pipeline.Sink{"chat": singleChannelSink{}}, Subscriptions: []pipeline.Subscription{s}}
-	want := `channel: the sink "chat" cannot deliver to #legal: it belongs to one channel`
-	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("New: %v, want %q in it", err, want)
-	}
-	cfg.Subscriptions = nil
-	r, stop := startRouter(t, cfg)
-	defer stop()
-	if err := r.Subscribe(t.Context(), s); err == nil || err.Error() != want {
-		t.Errorf("Subscribe: %v, want %q", err, want)
-	}
-}
-
-// invalidSubscriptions are subscriptions that lint refuses, each with a part of the reason.
-func invalidSubscriptions() map[string]pipeline.Subscription {
-	of := func(change func(*pipeline.Subscription)) pipeline.Subscription {
-		s := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"a"}, Sinks: []string{"box"}}
-		change(&s)
-		return s
-	}
-	return map[string]pipeline.Subscription{
-		"has the scheme ftp":     of(func(s *pipeline.Subscription) { s.URL = "ftp://example.com/" }),
-		"user name or password":  of(func(s *pipeline.Subscription) { s.URL = "https://user:hunter2@example.com/" }),
-		"at most 8192":           of(func(s *pipeline.Subscription) { s.URL += strings.Repeat("a", pageurl.MaxLength) }),
-		"client: a name of 1001": of(func(s *pipeline.Subscription) { s.Client = strings.Repeat("ä", 1001) }),
-		"has no word in it":      of(func(s *pipeline.Subscription) { s.Keywords = []string{"!"} }),
-		"keywords[1]: a keyword of 1001 characters is too long; at most 1000": of(func(s *pipeline.Subscription) { s.Keywords = []string{"a", strings.Repeat("ä", 1001)} }),
-		"10001 keywords are too many; at most 10000":                          of(func(s *pipeline.Subscription) { s.Keywords = make([]string, 10_001) }),
-		"klingonish":                     of(func(s *pipeline.Subscription) { s.Language = "klingonish" }),
-		":has within :has":               of(func(s *pipeline.Subscription) { s.Select = []pipeline.Selector{{CSS: "html:has(div:has(div:has(b)))"}} }),
-		"is not a CSS selector":          of(func(s *pipeline.Subscription) { s.Remove = []pipeline.Selector{{CSS: "p["}} }),
-		"instructions, and at most 1000": of(func(s *pipeline.Subscription) { s.Ignore = []string{"(a{1,30}){1,30}z"} }),
-		"101 regular expressions":        of(func(s *pipeline.Subscription) { s.Ignore = make([]string, 101) }),
-	}
-}
-
-// TestMistakenSubscriptions: New refuses what lint refuses, and shows no password.
-func TestMistakenSubscriptions(t *testing.T) {
-	for want, s := range invalidSubscriptions() {
-		_, err := New(Config{Subscriptions: []pipeline.Subscription{s}, Sinks: map[string]pipeline.Sink{"box": newMailbox()}})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("got %.300v, want %q", err, want)
-		}
-	}
-}
-
-func TestSchemes(t *testing.T) {
-	subscribed := func(s pipeline.Subscription, fetchers ...pipeline.Fetcher) error {
-		s.Keywords, s.Sinks = []string{"a"}, []string{"box"}
-		return Config{Subscriptions: []pipeline.Subscription{s}, Fetchers: fetchers, Sinks: map[string]pipeline.Sink{"box": newMailbox()}}.Validate()
-	}
-	if err := subscribed(pipeline.Subscription{URL: "ftp://example.com/", Interval: pipeline.Never}); err != nil {
-		t.Errorf("a page that is pushed: %v", err)
-	}
-	if err := subscribed(pipeline.Subscription{URL: "gopher://example.com/"}, gopherFetcher{}); err != nil {
-		t.Errorf("with a fetcher: %v", err)
-	}
-	for _, d := range []Document{{URL: "ftp://example.com/", Keep: true}, {URL: "https://u:hunter2@example.com/", Keep: true, Interval: pipeline.Never}} {
-		if err := (Config{Documents: []Document{d}}).Validate(); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("document %+v: got %v", d, err)
-		}
-	}
-	if err := (Config{Documents: []Document{{URL: "ftp://example.com/", Keep: true, Interval: pipeline.Never}}}).Validate(); err != nil {
-		t.Errorf("a document that is pushed: %v", err)
-	}
-}
-
-type gopherFetcher struct{}
-
-func (gopherFetcher) Schemes() []string { return []string{"gopher"} }
-
-func (gopherFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
-	return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "nothing is there"}
-}
-
-// TestMemoryForOnePage: with memory for one page at a time all pages go on, each after another.
-// What they add is told though so many lines changed that their comparison is coarse.
-func TestMemoryForOnePage(t *testing.T) {
-	const pages, lines = 3, 51_000
-	var checks atomic.Int64
-	urls := hosts(t, pages, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain")
-		n := (checks.Add(1) - 1) / pages
-		var b strings.Builder
-		for i := range lines {
-			fmt.Fprintf(&b, "%c%d\n", 'a'+rune(n), i)
-		}
-		fmt.Fprintf(&b, "needle%d\n", n)
-		w.Write([]byte(b.String()))
-	})
-	m := newMailbox()
-	cfg := Config{
-		Memory: 1, Checks: 2, Sinks: map[string]pipeline.Sink{"box": m},
-		Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
-	}
-	for _, u := range urls {
-		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: u, Keywords: []string{"needle0", "needle1"}, Sinks: []string{"box"}})
-	}
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got := m.all
-	if len(got) != pages {
-		t.Fatalf("%d notifications, want %d", len(got), pages)
-	}
-	for _, n := range got {
-		if len(n.Diffs) != 2 || n.Diffs[0].Text != "needle0" || n.Diffs[0].Event != pipeline.Removed || n.Diffs[1].Text != "needle1" || n.Diffs[1].Event != pipeline.Added {
-			t.Errorf("%s: got %+v", n.URL, n.Diffs)
-		}
-	}
-}
 
 // TestDefaultMemory: a quarter of what the process may use, within bounds.
 func TestDefaultMemory(t *testing.T) {
@@ -181,5 +20,153 @@ func TestDefaultMemory(t *testing.T) {
 		if got := defaultMemory(limit); got != want {
 			t.Errorf("of %d bytes: %d, want %d", limit, got, want)
 		}
+	}
+}
+
+// fill sets all that can be reached from v to values made of n. In place it keeps the lists, maps and pointers that
+// are there, and counts what it changes in them.
+func fill(v reflect.Value, n int, inPlace bool) (changed int) {
+	switch v.Interface().(type) {
+	case netip.Prefix:
+		v.Set(reflect.ValueOf(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), 32)))
+		return 1
+	case registry.Secret:
+		v.Set(reflect.ValueOf(registry.NewSecret(string(rune('a' + n)))))
+		return 1
+	}
+	t := v.Type()
+	switch t.Kind() {
+	case reflect.String:
+		v.SetString(string(rune('a' + n)))
+	case reflect.Bool:
+		v.SetBool(n%2 == 1)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(n))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(n))
+	case reflect.Float64:
+		v.SetFloat(float64(n))
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() {
+				changed += fill(v.Field(i), n, inPlace)
+			}
+		}
+		return changed
+	case reflect.Slice:
+		if !inPlace {
+			v.Set(reflect.MakeSlice(t, 1, 8))
+		}
+		return fill(v.Index(0), n, inPlace)
+	case reflect.Map:
+		if !inPlace {
+			v.Set(reflect.MakeMap(t))
+		}
+		key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+		fill(key, 1, false)
+		if inPlace {
+			changed = fill(reflect.Append(reflect.MakeSlice(reflect.SliceOf(t.Elem()), 0, 1), v.MapIndex(key)).Index(0), n, true)
+		}
+		fill(value, n, false)
+		v.SetMapIndex(key, value)
+		return changed + 1
+	case reflect.Pointer:
+		if !isSetting(t.Elem()) {
+			return 0
+		}
+		if !inPlace {
+			v.Set(reflect.New(t.Elem()))
+		}
+		return fill(v.Elem(), n, inPlace)
+	default: // plugins and functions
+		return 0
+	}
+	return 1
+}
+
+// TestCloneSharesNothing edits all that can be reached from a Config in place: a clone of it stays as it was.
+func TestCloneSharesNothing(t *testing.T) {
+	var given, want Config
+	fill(reflect.ValueOf(&given).Elem(), 1, false)
+	fill(reflect.ValueOf(&want).Elem(), 1, false)
+	if c := given.clone(); !reflect.DeepEqual(c, want) {
+		t.Fatalf("the clone is not the same: %+v", c)
+	}
+	c := given.clone()
+	if n := fill(reflect.ValueOf(&given).Elem(), 2, true); n < 100 {
+		t.Errorf("only %d values were changed in place", n)
+	}
+	if reflect.DeepEqual(given, want) {
+		t.Fatal("nothing was changed")
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("the clone changed with what it was made of: %+v, want %+v", c, want)
+	}
+	if empty := (Config{Subscriptions: []pipeline.Subscription{}}).clone(); empty.Subscriptions == nil || empty.Documents != nil {
+		t.Error("a list that is empty and one that is absent are not what they were")
+	}
+}
+
+// TestNotificationLink: a notification has the address of what it tells on the web page.
+func TestNotificationLink(t *testing.T) {
+	r, err := New(Config{PublicURL: "https://vokter.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		n    pipeline.Notification
+		want string
+	}{
+		{pipeline.Notification{URL: "https://x.example/?a=b&c", Version: 3}, "/diff?document=d&to=3&url=https%3A%2F%2Fx.example%2F%3Fa%3Db%26c"},
+		{pipeline.Notification{URL: "https://x.example/", Status: pipeline.StatusTimeout}, "/page?document=d&url=https%3A%2F%2Fx.example%2F"},
+		{pipeline.Notification{URL: "https://x.example/", Version: 3, Type: pipeline.NotificationTypeDigest}, "/page?document=d&url=https%3A%2F%2Fx.example%2F"},
+		{pipeline.Notification{Type: pipeline.NotificationTypeDigest, Items: []pipeline.Item{{URL: "https://x.example/"}}}, "/changes"},
+		{pipeline.Notification{Health: &pipeline.Health{URL: "https://x.example/"}}, "/page?url=https%3A%2F%2Fx.example%2F"},
+		{pipeline.Notification{Health: &pipeline.Health{}}, ""}, {pipeline.Notification{URL: "https://x.example/", Type: pipeline.NotificationTypeTest}, ""},
+	} {
+		want := c.want
+		if want != "" {
+			want = "https://vokter.example.com" + want
+		}
+		if got := r.notificationLink("d", c.n); got != want {
+			t.Errorf("%+v: got %q, want %q", c.n, got, want)
+		}
+	}
+}
+
+// TestChangeSinks: a page gets its own sinks and those of all pages, each once, by the present
+// configuration.
+func TestChangeSinks(t *testing.T) {
+	var r Router
+	r.liveConfig.Store(&Config{Changes: []string{"b", "a"}, Documents: []Document{
+		{URL: "https://example.com/none", Keep: true},
+		{URL: "https://EXAMPLE.com:443/own", Keep: true, Changes: []string{"c", "b"}},
+		{URL: "https://example.com/own", Keep: true, Changes: []string{"d"}},
+	}})
+	want := func(page string, sinks ...string) {
+		t.Helper()
+		if got := r.changeSinks(page); !slices.Equal(got, sinks) {
+			t.Errorf("%s: got %q, want %q", page, got, sinks)
+		}
+	}
+	want("https://example.com/own", "a", "b", "c")
+	want("https://example.com/none", "b", "a")
+	want("https://example.com/other", "b", "a")
+	r.liveConfig.Store(&Config{Documents: []Document{{URL: "https://example.com/none", Keep: true, Changes: []string{"e"}}}})
+	want("https://example.com/own")
+	want("https://example.com/none", "e")
+}
+
+// TestChangeSinksOfManyDocuments: what a change costs does not grow with the documents of the
+// configuration.
+func TestChangeSinksOfManyDocuments(t *testing.T) {
+	c := new(Config)
+	for i := range 1000 {
+		c.Documents = append(c.Documents, Document{URL: fmt.Sprintf("https://example.com/%d", i), Keep: true, Changes: []string{"s"}})
+	}
+	var r Router
+	r.liveConfig.Store(c)
+	if n := testing.AllocsPerRun(10, func() { r.changeSinks("https://example.com/999") }); n > 0 {
+		t.Errorf("looking up the sinks of a page makes %v allocations", n)
 	}
 }

@@ -1,44 +1,20 @@
 package vokter
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/test/txtest"
 )
-
-func TestOfflineIsSentOnceAcrossRestarts(t *testing.T) {
-	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
-	cfg := twoClients(newSite(t, ""), box, ops, dir)
-	sites := watchSites(t, &cfg, 3)
-	for _, s := range sites {
-		s.answer(http.StatusBadGateway)
-	}
-	cfg.Checks = 3
-	runToEnd(t, cfg)
-	runToEnd(t, cfg)
-	if got := eventsSentTo(ops, pipeline.HealthOffline); len(got) != 1 {
-		t.Errorf("%d offline events over a restart, want 1", len(got))
-	}
-	sites[0].answer(http.StatusOK)
-	runToEnd(t, cfg)
-	if got := eventsSentTo(ops, pipeline.HealthOnline); len(got) != 1 {
-		t.Errorf("%d online events after a restart, want 1", len(got))
-	}
-}
 
 // TestSinksForHealthDoNotKeepEachOtherGoing: what is told of one of them to the other is
 // itself delivered, and may fail.
@@ -60,23 +36,6 @@ func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
 	}
 }
 
-// TestExpiryIsSentOnce: a sink for health events that is told by a notification that a page was
-// given up is not told of the event as well.
-func TestExpiryIsSentOnce(t *testing.T) {
-	site, box, ops := newSite(t, "argus"), newMailbox(), newMailbox()
-	cfg := twoClients(site, box, ops, t.TempDir())
-	cfg.Health = append(cfg.Health, cfg.Subscriptions[0].Sinks...)
-	cfg.Expire.After, cfg.Expire.Retry, cfg.Checks = 2, -1, 2
-	site.answer(http.StatusNotFound)
-	runToEnd(t, cfg)
-	if got := eventsSentTo(ops, pipeline.HealthExpired); len(got) != 1 {
-		t.Errorf("the sink for health events was told %d times of the end, want once", len(got))
-	}
-	if got := eventsSentTo(box, pipeline.HealthExpired); len(got) != 0 {
-		t.Errorf("the receiver was told of the end %d times as a health event besides its notification", len(got))
-	}
-}
-
 // TestRefusalsAreNotSentToSinks refuses a command. Only its sender gets the answer.
 func TestRefusalsAreNotSentToSinks(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
@@ -89,49 +48,6 @@ func TestRefusalsAreNotSentToSinks(t *testing.T) {
 	if sent := store.Take(); len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"status":"dead_letter"`) {
 		t.Errorf("sent %+v, want the dead letter alone", sent)
 	}
-}
-
-func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, err := New(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		applied := make(chan struct{})
-		inner, err := local.Open(local.Config{Topics: topology(nil)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer inner.Close()
-		r.transport = fullTransport{inner, applied}
-		r.liveConfig.Load().Subscriptions = []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
-		ended := make(chan error, 1)
-		apply := func(ctx context.Context) error {
-			return r.applyAtStart(ctx, &stages{index: index.New(index.Config{})})
-		}
-		go func() { ended <- r.runInterruptible(t.Context(), nil, apply) }()
-		<-applied
-		r.Finish()
-		if err := <-ended; err != nil {
-			t.Errorf("the configuration was not interrupted: %v", err)
-		}
-	})
-}
-
-// fullTransport takes nothing in until its context is done.
-type fullTransport struct {
-	flow.Transport
-	applied chan struct{}
-}
-
-func (f fullTransport) Publish(ctx context.Context, _ ...flow.Message) error {
-	close(f.applied)
-	<-ctx.Done()
-	return errors.New("no room")
-}
-
-func (fullTransport) States(_, _ string) iter.Seq2[string, flow.State] {
-	return func(func(string, flow.State) bool) {}
 }
 
 // TestUnreadablePagesAreReportedOncePerHour pushes many pages that cannot be read.
@@ -177,64 +93,121 @@ func TestForeignHealthStopsNothing(t *testing.T) {
 	}
 }
 
-// TestShortageOfRoom: with too little room on its disk a Router starts and waits; it stops
-// and goes on by itself, says why, and the change that was made meanwhile arrives.
-func TestShortageOfRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var free atomic.Int64
-		transport, err := local.Open(local.Config{
-			Topics: topology(nil), MinFree: 1000, Free: func(string) (int64, error) { return free.Load(), nil },
-		})
+// laneWithPages returns what index keeps in a lane in which each page has a subscription to a sink.
+func laneWithPages(t *testing.T, sinks map[string]string) *txtest.Store {
+	t.Helper()
+	kept, stage := txtest.New(), index.New(index.Config{})
+	for url, sink := range sinks {
+		m, err := newCommand(url, flow.TypeSubscribe, flow.SubscribeCommand{Origin: OriginAPI,
+			Subscription: pipeline.Subscription{URL: url, Keywords: []string{"k"}, Sinks: []string{sink}}}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, page := newMailbox(), &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Zeus.</p>", "<p>Zeus and Argus.</p>"}}
-		every := time.Minute
-		sub := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}
-		r, stop := startRouter(t, Config{
-			Transport: transport, Sinks: map[string]pipeline.Sink{"box": m}, Fetchers: []pipeline.Fetcher{page}, Every: &every,
-			Subscriptions: []pipeline.Subscription{sub},
-		})
-		defer stop()
-		other := sub
-		other.Client = "other"
-		short := func(when string, fetched int) {
-			t.Helper()
-			synctest.Wait()
-			err := r.Ready()
-			if _, ok := errors.AsType[*local.Shortage](err); !ok || !strings.Contains(err.Error(), "disk") || !strings.Contains(err.Error(), "999 bytes free and needs 1000") {
-				t.Errorf("%s: Ready: %v", when, err)
-			}
-			if err := r.Subscribe(context.Background(), other); err == nil || err.Error() != r.Ready().Error() {
-				t.Errorf("%s: Subscribe: %v", when, err)
-			}
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			if page.n != fetched {
-				t.Errorf("%s: %d pages were fetched in all, want %d", when, page.n, fetched)
-			}
+		m.Position = "store/documents/0/" + url
+		if err := kept.Handle(t.Context(), stage, m); err != nil {
+			t.Fatal(err)
 		}
-		free.Store(999)
-		time.Sleep(2 * time.Second)
-		short("at the start", 0)
+	}
+	return kept
+}
 
-		free.Store(1000)
-		time.Sleep(90 * time.Second) // two checks
-		synctest.Wait()
-		if err := r.Ready(); err != nil || page.n != 2 {
-			t.Fatalf("with room: %v, %d fetches; want 2", err, page.n)
-		}
-		free.Store(999)
-		time.Sleep(2 * time.Second)
-		short("later", 2)
+// countedTx counts how often a handler looks at the neighbours.
+type countedTx struct {
+	*txtest.Tx
+	scans *int
+}
 
-		free.Store(1000)
-		<-m.arrived
-		if got := m.take(); len(got) != 1 || len(got[0].Diffs) != 1 || got[0].Diffs[0].Keyword != "Argus" {
-			t.Errorf("got %+v", got)
+func (c countedTx) Neighbours(group string) iter.Seq2[string, flow.State] {
+	*c.scans++
+	return c.Tx.Neighbours(group)
+}
+
+// TestSweeps follows the events of two receivers through two lanes: what is published is a
+// sweep, and each lane tells its own pages, under IDs that follow from the event, after one
+// look for both.
+func TestSweeps(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	h := &healthStage{sinks: func() []string { return nil }, now: func() time.Time { return now }}
+	lanes := []map[string]string{
+		{"https://a.example/": "hook", "https://b.example/": "mail"},
+		{"https://c.example/": "hook"},
+	}
+	events := []pipeline.Health{
+		{ID: "e1", Event: pipeline.HealthReceiverExpired, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}, Reason: "gone"},
+		{ID: "e2", Event: pipeline.HealthReceiverExpired, Time: now, Receiver: &pipeline.Receiver{Sink: "mail"}, Reason: "gone"},
+		{ID: "e3", Event: pipeline.HealthReceiverRecovered, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}, Expired: true},
+		{ID: "e4", Event: pipeline.HealthReceiverRecovered, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}},
+		{ID: "e5", Event: pipeline.HealthReceiverFailing, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}},
+		{ID: "e6", Event: pipeline.HealthReceiverExpired, Time: now},
+	}
+	kept := txtest.New()
+	for _, e := range events {
+		if err := kept.Handle(t.Context(), h, flow.HealthMessage(e)); err != nil {
+			t.Fatal(err)
 		}
-		if err := r.Subscribe(context.Background(), other); err != nil {
-			t.Error(err)
+	}
+	sweeps := kept.Take()
+	if len(sweeps) != 3 {
+		t.Fatalf("%d messages follow from the events, want three sweeps", len(sweeps))
+	}
+	var got []string
+	looks := 0
+	sweep := func(lane int, m flow.Message) {
+		t.Helper()
+		m.Position = fmt.Sprintf("store/sweeps/%d/1", lane)
+		own := txtest.New()
+		own.Beside(flow.GroupIndex, laneWithPages(t, lanes[lane]))
+		tx := own.Begin()
+		if err := h.Process(t.Context(), countedTx{tx, &looks}, m); err != nil {
+			t.Fatal(err)
 		}
-	})
+		for _, c := range tx.Emitted() {
+			if want := flow.DeriveID("command", "e"+fmt.Sprint(slices.IndexFunc(sweeps, func(s flow.Message) bool { return s.ID == m.ID })+1), c.Key); c.ID != want {
+				t.Errorf("a command has the ID %s, want one that follows from its event and page", c.ID)
+			}
+			got = append(got, fmt.Sprint(lane, " ", strings.TrimPrefix(c.Type, "vokter."), " ", c.Key))
+		}
+	}
+	for lane := range lanes {
+		for _, m := range sweeps {
+			sweep(lane, m)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"0 expire.v1 https://a.example/", "0 expire.v1 https://b.example/", "0 resume.v1 https://a.example/",
+		"1 expire.v1 https://c.example/", "1 resume.v1 https://c.example/",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("commands %q, want %q", got, want)
+	}
+	if looks != len(lanes) {
+		t.Errorf("%d looks at the pages of %d lanes for three sweeps, want one of each", looks, len(lanes))
+	}
+	lanes[1]["https://d.example/"] = "hook"
+	now = now.Add(receiverPagesTTL + 1)
+	got = nil
+	sweep(1, sweeps[0])
+	if len(got) != 2 {
+		t.Errorf("later commands %q, want also the page that came meanwhile", got)
+	}
+}
+
+// brokenTx is a transaction whose store cannot be read.
+type brokenTx struct{ flow.Tx }
+
+func (brokenTx) Neighbours(string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
+		yield("", flow.FailedState(failure.Broken(errors.New("the disk is gone"))))
+	}
+}
+
+// TestSweepsThatCannotLook fails where the pages of the lane cannot be read.
+func TestSweepsThatCannotLook(t *testing.T) {
+	h := &healthStage{now: time.Now}
+	s := flow.Sweep{Event: "e", Receiver: "hook"}
+	err := h.Process(t.Context(), brokenTx{txtest.New().Begin()}, s.Message())
+	if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
+		t.Errorf("got %v, want an error that stops the Router", err)
+	}
 }

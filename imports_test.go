@@ -90,6 +90,8 @@ var direction = []struct {
 	{pkg: "test/campaign", may: nil},
 	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, watermill: true},
 	{pkg: "test/day", may: nil},
+	{pkg: "test/router", may: nil}, // tests only
+	{pkg: "test/bench", may: nil},  // benchmarks only
 	{pkg: "test/peers", may: nil},
 	{pkg: "test/oracle", may: nil},
 	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
