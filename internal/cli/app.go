@@ -106,15 +106,6 @@ func (a *app) newRouter(cfg vokter.Config) (*vokter.Router, error) {
 	return r, nil
 }
 
-// routerClock returns the clock of the Routers; nil means time.Now.
-func (a *app) routerClock() func() time.Time {
-	cfg := vokter.Config{Mode: vokter.ModeCommands}
-	if a.alter != nil {
-		a.alter(&cfg)
-	}
-	return cfg.Now
-}
-
 // run carries out the command line args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	ctx, cancel := context.WithCancel(ctx)
@@ -188,7 +179,7 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.AddCommand(a.demoVerb(), a.watchVerb(), a.runVerb(), a.lintVerb(), a.versionVerb(),
 		a.listVerb(), a.explainVerb(), a.testVerb(), a.historyVerb(), a.showVerb(), a.diffVerb(), a.grepVerb(), a.tokensVerb(), a.importVerb(), a.exportVerb(), a.tokenVerb(),
 		a.subscribeVerb(), a.cancelVerb(), a.pauseVerb(), a.resumeVerb(), a.checkVerb(),
-		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.stateVerb(), a.sinkVerb(), a.manVerb())
+		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.sinkVerb(), a.manVerb())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

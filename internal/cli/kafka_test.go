@@ -59,6 +59,21 @@ func TestKafkaRemembers(t *testing.T) {
 	}
 }
 
+// TestMoveToKafka: what export writes is enough to go on over Kafka, from a baseline there.
+func TestMoveToKafka(t *testing.T) {
+	p, old := newPage(t, "<p>Zeus. In stock.</p>"), filepath.Join(t.TempDir(), "old")
+	expectExit(t, 0, "", "watch", p.URL, "out of stock", "--allow", loopback, "--checks", "1", "--data", old)
+	exported := runCLI(t, "export", "--data", old)
+	c := file(t, "c.yaml", fmt.Sprintf("transport: {kafka: {brokers: [%q], partitions: 3}}\n%s", startCluster(t), exported.stdout))
+	for want, body := range []string{"<p>Zeus. Out of stock.</p>", "<p>Zeus. Sold.</p>"} {
+		p.set(http.StatusOK, body)
+		r := runCLI(t, "run", "-c", c, "--allow", loopback, "--checks", "1", "--every", "0s")
+		if told := strings.Count(r.stdout, "out of stock"); r.code != 0 || told != want {
+			t.Errorf("%s: got %+v, want %d notifications", body, r, want)
+		}
+	}
+}
+
 // TestKafkaWaits: while no broker answers, a process says so and why, and ends when it is told to.
 func TestKafkaWaits(t *testing.T) {
 	gone := newPage(t, "")

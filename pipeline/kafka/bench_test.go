@@ -43,8 +43,7 @@ func openBench(b *testing.B, bs []string, prefix, dir string) *Transport {
 	b.Helper()
 	tr, err := startTransport(context.Background(), Config{
 		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1,
-		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
-	}, flow.Wiring{Dir: dir})
+	}, flow.Wiring{Dir: dir, Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,12 +22,16 @@ func TestFencedLanes(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	var logged kafkatest.Log
-	c.Lanes, c.Logger, c.Topics = testLanes, logged.Logger(), map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
-	tr := openTransport(t, c)
+	c.Lanes, c.Logger = testLanes, logged.Logger()
+	tr := openTransportWith(t, c, flow.Wiring{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	countMessages(t, tr, "g", "in")
 	<-tr.Gained()
 	for lane := range testLanes {
-		txnProducer(t, c, fmt.Sprintf("%s-%d", c.Group, lane))
+		conf, err := c.adminConfig().TxnConfig(fmt.Sprintf("%s-%d", c.Group, lane))
+		if err != nil {
+			t.Fatal(err)
+		}
+		newProducer(t, c.Brokers, conf)
 	}
 	publishKeys(t, tr, testLanes*4)
 	wantHandledOnce(t, c.Brokers, c.Prefix, testLanes*4)

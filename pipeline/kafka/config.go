@@ -14,8 +14,6 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
-	"github.com/vokter/vokter/pipeline/kafka/internal/offline"
-	"github.com/vokter/vokter/pipeline/portable"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -52,20 +50,15 @@ type Config struct {
 	// MaxPause is the longest pause before a rejected message is delivered again. Pauses begin at
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
-	// Topics declares the topics and their consumer groups for Export and Import. A Transport gets
-	// them by Start.
-	Topics map[string]flow.Topic
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Logger receives log messages for operators; nil discards them.
 	Logger *slog.Logger
 }
 
-// DefaultPrefix is the default of Config.Prefix.
-const DefaultPrefix = "vokter."
-
 // Defaults and bounds of a Config.
 const (
+	defaultPrefix        = "vokter."
 	defaultLanes         = 64
 	maxLanes             = 10_000
 	maxReplication       = 1<<15 - 1
@@ -108,9 +101,9 @@ func (c Config) Validate() error {
 // withDefaults returns c with its defaults, except for Replication, which depends on the number
 // of brokers.
 func (c Config) withDefaults() Config {
-	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
 	c.Lanes = cmp.Or(c.Lanes, defaultLanes)
-	c.Group = cmp.Or(c.Group, strings.TrimSuffix(c.Prefix, "."), strings.TrimSuffix(DefaultPrefix, "."))
+	c.Group = cmp.Or(c.Group, strings.TrimSuffix(c.Prefix, "."), strings.TrimSuffix(defaultPrefix, "."))
 	c.MaxPause = cmp.Or(c.MaxPause, time.Second)
 	if c.InstanceID != "" {
 		c.SessionTimeout = cmp.Or(c.SessionTimeout, staticSessionTimeout)
@@ -152,40 +145,4 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 		return nil, err
 	}
 	return admin.Check(ctx, c.withDefaults().adminConfig(), topics)
-}
-
-// Export writes the committed state of the groups of c to w. No process may use the topics
-// meanwhile: Export fails if one does, and fences one that is frozen, whose open transaction is
-// aborted. Messages are not exported. Export fails if messages of c.Topics wait for one of their
-// groups, unless leave is set; then it returns a line for each group and topic with such
-// messages. Topics that have become unsuitable (see Check) are accepted. Export waits for brokers
-// until ctx is done, and writes only fences to the topics. The caller closes w.
-func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left []string, err error) {
-	o, err := c.offlineConfig()
-	if err != nil {
-		return nil, err
-	}
-	return offline.Export(ctx, o, w, leave)
-}
-
-// Import creates the missing topics of c and writes the state in e to them in one transaction;
-// after an error nothing is imported. The topics must be empty, and no process may use them; one
-// that starts meanwhile waits for the end of the import. The transaction may take 15 minutes. The
-// groups start at the beginning of the topics. Import waits for brokers until ctx is done. Its
-// errors say what to do.
-func Import(ctx context.Context, c Config, e *portable.Export) error {
-	o, err := c.offlineConfig()
-	if err != nil {
-		return err
-	}
-	return offline.Import(ctx, o, e)
-}
-
-// offlineConfig returns the part of c that export and import need.
-func (c Config) offlineConfig() (offline.Config, error) {
-	if err := c.Validate(); err != nil {
-		return offline.Config{}, err
-	}
-	c = c.withDefaults()
-	return offline.Config{Config: c.adminConfig(), Topics: c.Topics, Now: c.Now, MemTable: memTable}, nil
 }

@@ -35,8 +35,8 @@ type fixture struct {
 func (s *fixture) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
 	tr, err := startTransport(t.Context(), Config{
-		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnLogger(t),
-	}, flow.Wiring{Dir: s.dir, Unhandled: c.Unhandled})
+		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnLogger(t),
+	}, flow.Wiring{Dir: s.dir, Topics: c.Topics, Unhandled: c.Unhandled})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -19,7 +18,7 @@ const testTimeout = 30 * time.Second
 func openUnacknowledged(t *testing.T) (tr *Transport, first message.Subscriber) {
 	t.Helper()
 	c := testConfig(kafkatest.Start(t))
-	c.Lanes, c.Topics = 2, map[string]flow.Topic{"in": {Groups: []string{"g"}}}
+	c.Lanes = 2
 	tr = openTransport(t, c)
 	tr.subs.Grace = time.Millisecond
 	<-tr.Gained()

@@ -16,8 +16,8 @@ func TestHintsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics = map[string]flow.Topic{flow.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
-	tr := openTransport(t, c)
+	topics := map[string]flow.Topic{flow.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
+	tr := openTransportWith(t, c, flow.Wiring{Topics: topics})
 	got := subscribe(t, tr, "g", flow.TopicRequests)
 	var refusals atomic.Int32
 	cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {

@@ -16,7 +16,7 @@ import (
 // handleOne publishes a message for k, handles it, and returns what was kept for k before.
 func handleOne(t *testing.T, dir string, c Config) (before string) {
 	t.Helper()
-	tr := openTransportIn(t, dir, c)
+	tr := openTransportWith(t, c, flow.Wiring{Dir: dir})
 	in := subscribe(t, tr, "g", "in")
 	publish(t, tr, "in", "k", "1")
 	m := <-in
@@ -86,11 +86,7 @@ func TestTopicMadeAgain(t *testing.T) {
 	if err := kafkatest.Admin(t, c.Brokers).DeleteTopic(c.Prefix + "in"); err != nil {
 		t.Fatal(err)
 	}
-	kafkatest.Mention(t, brokenError(t, c), "topic "+c.Prefix+"in was deleted and made again since the last run", "state export DIR")
-	// Its state can be saved all the same.
-	if e, left, err := exportState(t, c, false); err != nil || len(left) > 0 || len(allRecords(t, e)) != 1 {
-		t.Errorf("got %v, %v", left, err)
-	}
+	kafkatest.Mention(t, brokenError(t, c), "topic "+c.Prefix+"in was deleted and made again since the last run", "another topic_prefix")
 }
 
 // TestStateOfANewerVersion is refused.
@@ -102,9 +98,7 @@ func TestStateOfANewerVersion(t *testing.T) {
 	if _, _, err := newLaneProducer(t, c.Brokers).SendMessage(newer); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the state topic was written by another version of Vokter (format 8, this one knows 7): use that version"
-	kafkatest.Mention(t, brokenError(t, c), want)
-	wantExportError(t, c, want)
+	kafkatest.Mention(t, brokenError(t, c), "the state topic was written by another version of Vokter (format 8, this one knows 7): use that version")
 }
 
 // brokenError returns why a Transport of c cannot continue.
@@ -135,15 +129,15 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics = map[string]flow.Topic{flow.TopicChanges: {}}
-	tr := openTransport(t, c)
+	w := flow.Wiring{Topics: map[string]flow.Topic{flow.TopicChanges: {}}}
+	tr := openTransportWith(t, c, w)
 	publish(t, tr, flow.TopicChanges, "k", "1")
 	mustClose(t, tr)
 	if err := kafkatest.Admin(t, c.Brokers).DeleteTopic(c.Prefix + admin.TopicState); err != nil {
 		t.Fatal(err)
 	}
 	asked := refuseOffsets(cluster, 2) // sarama asks twice each time
-	_, err := startTransport(t.Context(), c, flow.Wiring{})
+	_, err := startTransport(t.Context(), c, w)
 	kafkatest.Refused(t, err, admin.TopicState+" is missing or empty")
 	if n := asked.Load(); n < 3 {
 		t.Errorf("the brokers were asked %d times only", n)

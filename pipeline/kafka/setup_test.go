@@ -37,21 +37,23 @@ var testTopics = map[string]flow.Topic{"in": {Groups: []string{"g"}}, "asked": {
 // onBoth runs test on a fake cluster, and on a real one where there is one.
 func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
 	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, prefix string) {
-		test(t, Config{Brokers: brokers, Prefix: prefix, Lanes: 3, Topics: testTopics}.withDefaults())
+		test(t, Config{Brokers: brokers, Prefix: prefix, Lanes: 3}.withDefaults())
 	})
 }
 
 func testConfig(brokers []string) Config {
-	return Config{Brokers: brokers, Prefix: kafkatest.Prefix(), Lanes: 3, Topics: testTopics}.withDefaults()
+	return Config{Brokers: brokers, Prefix: kafkatest.Prefix(), Lanes: 3}.withDefaults()
 }
 
-// startTransport starts a transport of c and its topics.
+// startTransport starts a transport of c, with testTopics unless w has others.
 func startTransport(ctx context.Context, c Config, w flow.Wiring) (*Transport, error) {
 	tr, err := New(c)
 	if err != nil {
 		return nil, err
 	}
-	w.Topics = c.Topics
+	if w.Topics == nil {
+		w.Topics = testTopics
+	}
 	if err := tr.Start(ctx, w); err != nil {
 		return nil, errors.Join(err, tr.Close())
 	}
@@ -61,13 +63,13 @@ func startTransport(ctx context.Context, c Config, w flow.Wiring) (*Transport, e
 // openTransport returns a transport that is closed behind the test.
 func openTransport(t *testing.T, c Config) *Transport {
 	t.Helper()
-	return openTransportIn(t, "", c)
+	return openTransportWith(t, c, flow.Wiring{})
 }
 
-// openTransportIn is openTransport with a directory for the copy of the state.
-func openTransportIn(t *testing.T, dir string, c Config) *Transport {
+// openTransportWith is openTransport with other topics or a directory for the copy of the state.
+func openTransportWith(t *testing.T, c Config, w flow.Wiring) *Transport {
 	t.Helper()
-	tr, err := startTransport(t.Context(), c, flow.Wiring{Dir: dir})
+	tr, err := startTransport(t.Context(), c, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,5 +115,6 @@ func subscribe(t *testing.T, tr *Transport, group, topic string) <-chan *message
 // openSharing returns a transport that shares the lanes of prefix.
 func openSharing(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *Transport {
 	t.Helper()
-	return openTransportIn(t, dir, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, SessionTimeout: 6 * time.Second, Topics: topics})
+	c := Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, SessionTimeout: 6 * time.Second}
+	return openTransportWith(t, c, flow.Wiring{Dir: dir, Topics: topics})
 }

@@ -19,7 +19,7 @@ var errNotOwned = errors.New("kafka: another process owns the lane of this state
 
 // BackupTo fails, because the state is kept by the brokers.
 func (t *Transport) BackupTo(io.Writer) error {
-	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; back up the brokers, or use state export", errors.ErrUnsupported)
+	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; mirror the topics, and save the subscriptions with vokter-stream export", errors.ErrUnsupported)
 }
 
 // State returns the acknowledged state of group for key, read-only. Its reads fail if another

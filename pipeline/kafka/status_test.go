@@ -81,8 +81,7 @@ func TestTailWaits(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics = map[string]flow.Topic{flow.TopicDecisions: {Ephemeral: true}}
-	tr := openTransport(t, c)
+	tr := openTransportWith(t, c, flow.Wiring{Topics: map[string]flow.Topic{flow.TopicDecisions: {Ephemeral: true}}})
 	refusals := refuseOffsets(cluster, 4) // sarama asks twice each time
 	if _, err := tr.Tail(t.Context(), flow.TopicDecisions); err != nil {
 		t.Errorf("got %v after %d refusals", err, refusals.Load())
@@ -194,8 +193,8 @@ func TestMissingRights(t *testing.T) {
 			}
 			var logged kafkatest.Log
 			c.SASL.User, c.Logger = "vokter", logged.Logger()
-			c.Topics = map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
-			tr, err := startTransport(t.Context(), c, flow.Wiring{})
+			topics := map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
+			tr, err := startTransport(t.Context(), c, flow.Wiring{Topics: topics})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +209,7 @@ func TestMissingRights(t *testing.T) {
 			if n := strings.Count(logged.String(), "rights are missing"); n != 1 {
 				t.Errorf("%d lines about it, want 1: %s", n, logged.String())
 			}
-			lines, err := Check(t.Context(), c, c.Topics)
+			lines, err := Check(t.Context(), c, topics)
 			if told := strings.Contains(strings.Join(lines, " "), test.want); err != nil || told != (test.kind == sarama.AclResourceTopic) {
 				t.Errorf("Check: %q, %v, want topics named", lines, err)
 			}

@@ -18,10 +18,6 @@ func (d *DB) Namespace(name string) *DB {
 	return n
 }
 
-// Namespaces returns the sorted names of the namespaces that hold data, without the default
-// one.
-func (d *DB) Namespaces() ([]string, error) { return d.distinctStrings([]byte{kindNamespace}) }
-
 // User has the callbacks of the user of a namespace.
 type User struct {
 	// DiskFull is called when the disk is full for a write. All writes wait until it returns,

@@ -36,9 +36,6 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("the default namespace has state of %q", key)
 	}
 	fillNamespace(t, d, "in ")
-	if got, err := d.Namespaces(); !slices.Equal(got, names[1:]) || err != nil {
-		t.Errorf("Namespaces = %q, %v, want %q", got, err, names[1:])
-	}
 	ids := map[string]bool{}
 	for _, n := range names {
 		v := d.Namespace(n)

@@ -193,7 +193,8 @@ func CheckKnown(known, now Info) error {
 }
 
 // remedy says what to do if state and topics do not match any more.
-const remedy = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"
+const remedy = "stop all processes, and start them with another topic_prefix: there each page begins with a new baseline, " +
+	"and subscriptions that are not in the configuration must be made again"
 
 // checkStateLost returns an error if only the state topic is missing or empty: every page would be
 // reported again, and the records in the other topics are useless without the state. The topics
@@ -221,7 +222,7 @@ func (c Config) checkStateLost(client sarama.Client, admin sarama.ClusterAdmin) 
 			return nil
 		case holds:
 			return fmt.Errorf("kafka: the topic %s is missing or empty, and %s is not: the state of the pages is lost, and the records in the other topics are useless without it; "+
-				"choose another topic_prefix, to start from nothing or with a state import, or delete all topics that begin with %s",
+				"choose another topic_prefix, or delete all topics that begin with %s",
 				c.Prefix+TopicState, c.Prefix+name, c.Prefix)
 		}
 	}

@@ -164,7 +164,7 @@ func TestCheckKnown(t *testing.T) {
 	}
 	err = CheckKnown(Info{Lanes: 8, IDs: map[string]string{"p.a": "1", "p.b": "0"}}, now)
 	kafkatest.Refused(t, err, "p.a, p.b had 8 partitions at the last run and have 4 now",
-		"topic p.b was deleted and made again since the last run (its ID was 0 and is 2)", "vokter-stream state export DIR")
+		"topic p.b was deleted and made again since the last run (its ID was 0 and is 2)", "start them with another topic_prefix")
 }
 
 // TestPartitionsAddedToOneTopic: while a process runs, it says the same of the topic that grew as the next start.
@@ -191,7 +191,7 @@ func TestPartitionsAddedToOneTopic(t *testing.T) {
 		s.Partitions = 8
 		have[name] = s
 	}
-	kafkatest.Refused(t, c.Compare(known, specs, have), "had 4 partitions at the last run and have 8 now", "vokter-stream state export DIR")
+	kafkatest.Refused(t, c.Compare(known, specs, have), "had 4 partitions at the last run and have 8 now", "start them with another topic_prefix")
 }
 
 func TestSpecs(t *testing.T) {
