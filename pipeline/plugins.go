@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"time"
 
@@ -73,6 +74,12 @@ type Raw struct {
 	// Body is the page. A page of text (HTML, XML, JSON, plain) is in UTF-8, whatever encoding the
 	// page or ContentType declares. The Reader must not change it.
 	Body []byte
+}
+
+// MediaType returns the media type of ContentType, without parameters, or "" if it has none.
+func (r Raw) MediaType() string {
+	mediaType, _, _ := mime.ParseMediaType(r.ContentType)
+	return mediaType
 }
 
 // FetchError says why a check of a page failed.

@@ -112,9 +112,9 @@ func TestRebase(t *testing.T) {
 		want    string
 	}{
 		"damaged":      {flow.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(versionedReader{}), "it is damaged"},
-		"no reader":    {flow.Body{ContentType: "image/x-ruled", Packed: flow.PackText("x")}, NewReaders(bodyReader{}), "there is no reader for it any more"},
+		"no reader":    {flow.Body{ContentType: "image/x-ruled", Packed: flow.PackText("x")}, NewReaders(bodyReader{}), `there is no reader for pages of type "image/x-ruled"`},
 		"it panics":    {flow.Body{ContentType: "text/x-broken", Packed: flow.PackText("x")}, NewReaders(bodyReader{}, brokenReader{}), "the reader gave up on this page"},
-		"no such type": {flow.Body{Packed: flow.PackText("x")}, NewReaders(bodyReader{}), "there is no reader for it any more"},
+		"no such type": {flow.Body{Packed: flow.PackText("x")}, NewReaders(bodyReader{}), `there is no reader for pages of type ""`},
 	} {
 		req := newRequest("http://a.example/", 2)
 		req.Rebase = &tc.body

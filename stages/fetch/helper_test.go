@@ -1,11 +1,13 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -101,6 +103,27 @@ type testStage struct {
 	ended chan error
 }
 
+// newStage returns a stage whose Config has what c lacks.
+func newStage(c Config) *Stage {
+	if c.Unsynced == nil {
+		c.Unsynced = c.Publisher
+	}
+	if c.Owned == nil {
+		c.Owned = func(string) bool { return true }
+	}
+	if c.MayLead == nil {
+		c.MayLead = func(string, string) bool { return true }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Timeout, c.Concurrency, c.Rate = cmp.Or(c.Timeout, 30*time.Second), cmp.Or(c.Concurrency, 2), cmp.Or(c.Rate, 1)
+	c.Room = func() <-chan struct{} { return nil }
+	c.Reading = func(_ context.Context, _ string, read func()) error { read(); return nil }
+	c.Logger = slog.New(slog.DiscardHandler)
+	return New(c)
+}
+
 // startStage runs a stage until the test ends.
 func startStage(t *testing.T, c Config, f fetcherFunc) *testStage {
 	t.Helper()
@@ -113,7 +136,7 @@ func startStageWith(t *testing.T, c Config, f fetcherFunc) *testStage {
 	t.Helper()
 	b := &testStage{out: &outbox{}, store: txtest.New(), ended: make(chan error, 1)}
 	c.Publisher, c.Fetchers = b.out, []pipeline.Fetcher{f}
-	b.Stage = New(c)
+	b.Stage = newStage(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	b.stop = cancel
 	go func() { b.ended <- b.Run(ctx) }()

@@ -1,4 +1,4 @@
-package fetch_test
+package fetch
 
 import (
 	"compress/gzip"
@@ -14,7 +14,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	httpsource "github.com/vokter/vokter/sources/http"
-	"github.com/vokter/vokter/stages/fetch"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
 	"github.com/vokter/vokter/test/txtest"
@@ -66,8 +65,8 @@ func TestOverHTTP(t *testing.T) {
 	}))
 	defer srv.Close()
 	got := make(outcomes, 1)
-	stage := fetch.New(fetch.Config{
-		Publisher: got, Readers: fetch.NewReaders(html.New(), plain.New()), Rate: 1000,
+	stage := newStage(Config{
+		Publisher: got, Readers: NewReaders(html.New(), plain.New()), Rate: 1000,
 		Fetchers: []pipeline.Fetcher{httpsource.New(httpsource.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})},
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -85,7 +85,7 @@ func TestItemsShareTheirPatterns(t *testing.T) {
 	view := pipeline.View{Items: true, Ignore: []string{`(?:ab?c?d?){120}z`}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, _, err := readText(t.Context(), pipeline.Raw{Body: []byte("x")}, fixedReader{feed}, view)
+	got, _, err := source{Raw: pipeline.Raw{Body: []byte("x")}, reader: newSeparateEntry(fixedReader{feed})}.text(t.Context(), view)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(got.Items) != 1000 {
 		t.Fatalf("%d items, %v", len(got.Items), err)

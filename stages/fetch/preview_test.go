@@ -17,7 +17,7 @@ import (
 func TestPreviewWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fetched := 0
-		s := New(Config{Rate: 0.1, Timeout: 15 * time.Second, Readers: NewReaders(bodyReader{}), Fetchers: []pipeline.Fetcher{
+		s := newStage(Config{Rate: 0.1, Timeout: 15 * time.Second, Readers: NewReaders(bodyReader{}), Fetchers: []pipeline.Fetcher{
 			fetcherFunc(func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 				fetched++
 				return newResponse("text")

@@ -71,37 +71,14 @@ func hasUTF16Mark(body []byte) bool {
 	return bytes.HasPrefix(body, boms[1]) || bytes.HasPrefix(body, boms[2])
 }
 
-// ReadPushed reads the documents of req in p, whose Body is as a reader gets it: one outcome
-// for each, or one for the page if nothing can read it. It never panics, and returns nil if ctx
-// ends first.
-func ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed, readers *Readers) []flow.Outcome {
-	base := flow.Outcome{
-		Page: req.Page, Incarnation: req.Incarnation, Time: p.Time, Bytes: int64(len(p.Body)),
-	}
-	reader, err := readers.find(pushedType(p))
-	if err != nil {
-		setFailed(&base, err)
-		return []flow.Outcome{base}
-	}
-	raw := pipeline.Raw{URL: p.URL, ContentType: p.ContentType, ContentLanguage: p.ContentLanguage, Body: p.Body}
-	return readParts(ctx, base, req, raw, reader, readers)
-}
-
-// pushedType returns the media type of p.
-func pushedType(p pipeline.Pushed) string {
-	mediaType, _, _ := mime.ParseMediaType(p.ContentType) // it was parsed when p was taken
-	return mediaType
-}
-
-// ReadPushed calls the function ReadPushed with the readers and the Timeout of s. It shares the limit
-// of concurrent reads with fetched pages.
+// ReadPushed reads the documents of req in p, whose Body is as a reader gets it: one outcome for each, or one for the
+// page if nothing can read it. It shares the limit of concurrent reads with fetched pages. It never panics, and returns
+// nil if ctx ends first.
 func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed) []flow.Outcome {
-	readers := s.cfg.Readers.snapshot()
-	reader, err := readers.find(pushedType(p))
-	if err != nil { // it was taken away since p was taken
-		return ReadPushed(ctx, req, p, readers)
+	base := flow.Outcome{Page: req.Page, Incarnation: req.Incarnation, Time: p.Time, Bytes: int64(len(p.Body))}
+	src, err := s.cfg.Readers.snapshot().open(pipeline.Raw{URL: p.URL, ContentType: p.ContentType, ContentLanguage: p.ContentLanguage, Body: p.Body})
+	if err != nil { // its reader was taken away since p was taken
+		return unreadable(base, err)
 	}
-	return s.readInTurn(ctx, reader, func(ctx context.Context) []flow.Outcome {
-		return ReadPushed(ctx, req, p, readers)
-	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
+	return s.readInTurn(ctx, base, src.reader, func(ctx context.Context) []flow.Outcome { return src.documents(ctx, base, req) })
 }

@@ -20,7 +20,7 @@ const stockPage = "https://a.example/stock"
 // handlePushed hands p to a stage and returns what goes on to its page.
 func handlePushed(t *testing.T, p pipeline.Pushed) (pipeline.Pushed, error) {
 	t.Helper()
-	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(bodyReader{}), Now: func() time.Time { return t0 }})
+	s := newStage(Config{Publisher: &outbox{}, Readers: NewReaders(bodyReader{}), Now: func() time.Time { return t0 }})
 	store := txtest.New()
 	if err := store.Handle(t.Context(), s, flow.PushedMessage(p)); err != nil {
 		return pipeline.Pushed{}, err
@@ -70,7 +70,7 @@ func TestAPushedPageThatNobodyCanRead(t *testing.T) {
 }
 
 func TestReadPushed(t *testing.T) {
-	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(bodyReader{})})
+	s := newStage(Config{Publisher: &outbox{}, Readers: NewReaders(bodyReader{})})
 	req := flow.Request{Page: stockPage, Incarnation: "i", Documents: []flow.RequestDocument{
 		{ID: "whole"}, {ID: "some", View: pipeline.View{Ignore: []string{"[0-9]+"}}},
 	}}
@@ -112,7 +112,7 @@ func (slowReader) Read(ctx context.Context, _ pipeline.Raw, _ pipeline.View) (pi
 
 func TestReadingAPushedPageIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Publisher: &outbox{}, Readers: NewReaders(slowReader{}), Timeout: time.Second})
+		s := newStage(Config{Publisher: &outbox{}, Readers: NewReaders(slowReader{}), Timeout: time.Second})
 		p := pipeline.Pushed{URL: stockPage, ContentType: "text/plain", Body: []byte("x"), Time: t0}
 		if os := s.ReadPushed(t.Context(), newRequest(stockPage, 0), p); len(os) != 1 || os[0].Class != pipeline.FailUnreadable || !strings.Contains(os[0].Reason, "longer than 1s") {
 			t.Errorf("got %+v, want that it took too long", os)

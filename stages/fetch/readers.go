@@ -140,7 +140,7 @@ func (r *Readers) forType(mediaType string) (*readerEntry, bool) {
 // baseType returns the type whose reader reads mediaType where it has none of its own, or "".
 func baseType(mediaType string) string {
 	switch {
-	case strings.HasSuffix(mediaType, "+json"), mediaType == "text/json", mediaType == "text/x-json", mediaType == "application/x-json":
+	case strings.HasSuffix(mediaType, "+json"), slices.Contains(jsonTypes, mediaType):
 		return "application/json"
 	case strings.HasSuffix(mediaType, "+xml"):
 		return "application/xml"
@@ -162,14 +162,17 @@ func (r *Readers) find(mediaType string) (*readerEntry, error) {
 	return nil, &pipeline.FetchError{Class: pipeline.FailType, Reason: reason}
 }
 
+// jsonTypes are the types of JSON without the suffix +json.
+var jsonTypes = []string{"application/json", "text/json", "text/x-json", "application/x-json"}
+
 // quickReadLimit is how long a page may be read before it makes room for others.
 const quickReadLimit = time.Second
 
 // readInTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
-// a built-in reader has not read within quick begins again among the slow ones, so that these delay
-// each other and no other pages. If Timeout passes, readInTurn returns the outcome that failed
-// makes. It returns nil if ctx ends first.
-func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
+// a built-in reader has not read within quickReadLimit begins again among the slow ones, so that these delay
+// each other and no other pages. If Timeout passes, the outcome of the page, whose base is given, says so. readInTurn
+// returns nil if ctx ends first.
+func (s *Stage) readInTurn(ctx context.Context, base flow.Outcome, reader *readerEntry, read func(context.Context) []flow.Outcome) []flow.Outcome {
 	turns := reader.semaphore
 	if reader.slowSemaphore != nil && s.cfg.Timeout > quickReadLimit {
 		if outcomes := readWithSlot(ctx, turns, quickReadLimit, read); outcomes != nil || ctx.Err() != nil {
@@ -180,9 +183,9 @@ func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(c
 	if outcomes := readWithSlot(ctx, turns, s.cfg.Timeout, read); outcomes != nil || ctx.Err() != nil {
 		return outcomes
 	}
-	return []flow.Outcome{failed(&pipeline.FetchError{
+	return unreadable(base, &pipeline.FetchError{
 		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),
-	})}
+	})
 }
 
 // readWithSlot takes a slot of the semaphore turns and calls read with a limit. It returns nil if

@@ -89,7 +89,6 @@ func TestSlowPagesDelayEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed := func(err error) flow.Outcome { return flow.Outcome{Kind: flow.OutcomeFailed, Reason: err.Error()} }
 		// reading returns a function that reads for so long, unless it is ended.
 		reading := func(d time.Duration) func(context.Context) []flow.Outcome {
 			return func(ctx context.Context) []flow.Outcome {
@@ -104,11 +103,11 @@ func TestSlowPagesDelayEachOther(t *testing.T) {
 		pages := 3 * cap(reader.semaphore)
 		ended := make(chan flow.Outcome, pages)
 		for range pages {
-			go func() { ended <- s.readInTurn(t.Context(), reader, reading(time.Hour), failed)[0] }()
+			go func() { ended <- s.readInTurn(t.Context(), flow.Outcome{}, reader, reading(time.Hour))[0] }()
 		}
 		time.Sleep(3*quickReadLimit + 1) // all have had a turn
 		start := time.Now()
-		if o := s.readInTurn(t.Context(), reader, reading(quickReadLimit/2), failed); o[0].Kind != flow.OutcomeRead || time.Since(start) != quickReadLimit/2 {
+		if o := s.readInTurn(t.Context(), flow.Outcome{}, reader, reading(quickReadLimit/2)); o[0].Kind != flow.OutcomeRead || time.Since(start) != quickReadLimit/2 {
 			t.Errorf("a page beside slow ones: got %+v after %v", o, time.Since(start))
 		}
 		if got := len(reader.slowSemaphore); got != cap(reader.slowSemaphore) {
@@ -119,7 +118,7 @@ func TestSlowPagesDelayEachOther(t *testing.T) {
 				t.Errorf("a slow page: got %+v", o)
 			}
 		}
-		if o := s.readInTurn(t.Context(), reader, reading(5*quickReadLimit), failed); o[0].Kind != flow.OutcomeRead {
+		if o := s.readInTurn(t.Context(), flow.Outcome{}, reader, reading(5*quickReadLimit)); o[0].Kind != flow.OutcomeRead {
 			t.Errorf("a page that takes longer than a quick one: got %+v", o)
 		}
 	})

@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,27 +27,26 @@ import (
 // idleWorkers is how many goroutines are kept for the next fetch.
 const idleWorkers = 64
 
-// Config says how pages are fetched.
+// Config says how pages are fetched. What has no default is required.
 type Config struct {
-	// Publisher takes the outcomes. Required.
+	// Publisher takes the outcomes.
 	Publisher flow.Publisher
-	// Unsynced takes the outcomes that may be lost in a crash: those without news, and failed
-	// checks. Default: Publisher.
+	// Unsynced takes the outcomes that may be lost in a crash: those without news, and failed checks.
 	Unsynced flow.Publisher
 	// Poster takes the outcomes of checks that found nothing new, which most checks have, of pages that
 	// this process owns. They are then in no log. Nil means that Unsynced takes them.
 	Poster flow.Poster
-	// Owned says whether this process owns a page now; nil means all. It must not block.
+	// Owned says whether this process owns a page now. It must not block.
 	Owned func(page string) bool
-	// Fetchers fetch pages. The last one of a scheme is used. Required.
+	// Fetchers fetch pages. The last one of a scheme is used.
 	Fetchers []pipeline.Fetcher
-	// Readers read them. Required.
+	// Readers read them.
 	Readers *Readers
-	// Timeout bounds one fetch, body included, and then reading it. Default 30 s.
+	// Timeout bounds one fetch, body included, and then reading it.
 	Timeout time.Duration
-	// Concurrency is how many requests one host gets at once. Default 2.
+	// Concurrency is how many requests one host gets at once.
 	Concurrency int
-	// Rate is how many requests one host gets per second. Default 1.
+	// Rate is how many requests one host gets per second.
 	Rate float64
 	// InFlight is how many requests there are at once in all. Default 512. A host gets more
 	// than one of them only while half of them are free. Hosts of which nothing is known get at most half of
@@ -58,7 +58,7 @@ type Config struct {
 	// MaxBody bounds a decoded body in bytes, whatever Fetcher it comes from. Default 10 MiB.
 	MaxBody int64
 	// Room returns nil while fetches may begin. Otherwise it returns a channel that is closed when
-	// they may begin again. Default: they always may.
+	// they may begin again.
 	Room func() <-chan struct{}
 	// OfflineSince is when an earlier process went offline, if its last health event said so.
 	// Failures do not count until a host answers.
@@ -69,65 +69,19 @@ type Config struct {
 	// Robots says that robots.txt of its host must allow every fetch. Without it, only pages that
 	// are watched because others link to them need that.
 	Robots bool
-	// MayLead reports whether a link on page may be followed to other. Default: every link may.
+	// MayLead reports whether a link on page may be followed to other.
 	MayLead func(page, other string) bool
-	// Memory bounds the memory for reading large pages. Default: no bound.
+	// Memory bounds the memory for reading large pages. Nil means no bound.
 	Memory flow.Memory
 	// Reading calls read, which reads a page; key names the page as it is now, with its settings. It returns
-	// an error if read must not be called, because processes died of it. Default: it calls read.
+	// an error if read must not be called, because processes died of it.
 	Reading func(ctx context.Context, key string, read func()) error
-	// Now is the clock. Default time.Now.
+	// Now is the clock.
 	Now func() time.Time
 	// Tracer gets a span of each check.
 	Tracer span.Tracer
-	// Logger gets what happens. Default: nothing is logged.
+	// Logger gets what happens.
 	Logger *slog.Logger
-}
-
-func (c Config) withDefaults() Config {
-	if c.Unsynced == nil {
-		c.Unsynced = c.Publisher
-	}
-	if c.Owned == nil {
-		c.Owned = func(string) bool { return true }
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.Concurrency <= 0 {
-		c.Concurrency = 2
-	}
-	if c.Rate <= 0 {
-		c.Rate = 1
-	}
-	if c.InFlight <= 0 {
-		c.InFlight = 512
-	}
-	if c.Queue <= 0 {
-		c.Queue = 1 << 17
-	}
-	if c.MaxBody <= 0 {
-		c.MaxBody = 10 << 20
-	}
-	if c.Room == nil {
-		c.Room = func() <-chan struct{} { return nil }
-	}
-	if c.UserAgent == "" {
-		c.UserAgent = "vokter"
-	}
-	if c.MayLead == nil {
-		c.MayLead = func(string, string) bool { return true }
-	}
-	if c.Reading == nil {
-		c.Reading = func(_ context.Context, _ string, read func()) error { read(); return nil }
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	return c
 }
 
 // Stage is the fetch stage: a Processor for flow.TopicRequests, which it only queues, and for
@@ -151,7 +105,7 @@ var _ flow.Processor = (*Stage)(nil)
 
 // New returns a Stage.
 func New(c Config) *Stage {
-	c = c.withDefaults()
+	c.InFlight, c.Queue, c.MaxBody = cmp.Or(c.InFlight, 512), cmp.Or(c.Queue, 1<<17), cmp.Or(c.MaxBody, 10<<20)
 	s := &Stage{
 		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
 		smallBodyLimit: smallBodyLimit(c.InFlight), bodySemaphore: newBodySemaphore(c.MaxBody), sitemapSemaphore: newBodySemaphore(max(c.MaxBody, html.MaxSitemap)),
@@ -166,7 +120,7 @@ func New(c Config) *Stage {
 			s.fetchers[scheme] = f
 		}
 	}
-	s.robots = newRobots(c.UserAgent, c.Now, c.Timeout, func(ctx context.Context, url, page string) (pipeline.Response, error) {
+	s.robots = newRobots(cmp.Or(c.UserAgent, "vokter"), c.Now, c.Timeout, func(ctx context.Context, url, page string) (pipeline.Response, error) {
 		scheme, _, _ := strings.Cut(url, ":")
 		f := s.fetchers[scheme]
 		if f == nil {

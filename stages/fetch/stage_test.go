@@ -292,7 +292,7 @@ func TestLossAndPanic(t *testing.T) {
 }
 
 func TestProcessRefuses(t *testing.T) {
-	s := New(Config{Publisher: &outbox{}, Readers: NewReaders()})
+	s := newStage(Config{Publisher: &outbox{}, Readers: NewReaders()})
 	for _, m := range []flow.Message{
 		{ID: "1", Type: "vokter.other.v1", Source: "https://example.com/"},
 		{ID: "2", Type: flow.TypeRequest, Body: []byte("{")},
@@ -314,7 +314,7 @@ func TestProcessRefuses(t *testing.T) {
 }
 
 func TestNothingIsQueuedWithoutCommit(t *testing.T) {
-	s := New(Config{Publisher: &outbox{}, Readers: NewReaders()})
+	s := newStage(Config{Publisher: &outbox{}, Readers: NewReaders()})
 	tx := txtest.New().Begin()
 	m := flow.Message{ID: "1", Type: flow.TypeRequest, Body: []byte(`{"page":"http://a.example/","documents":[{"id":"d"}]}`)}
 	if err := s.Process(t.Context(), tx, m); err != nil || !s.Idle() {

@@ -3,12 +3,15 @@ package fetch
 import (
 	"context"
 	"errors"
-	"mime"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
+
+// maxStoredHeader is the longest stored header value, in bytes.
+const maxStoredHeader = 4096
 
 // storableBody returns raw in the form in which the owner of the page stores it, or nil if it is too large.
 // Packed is its packed body, or nil if it was not packed yet.
@@ -21,32 +24,9 @@ func storableBody(raw pipeline.Raw, packed []byte) *flow.Body {
 		return nil
 	}
 	return &flow.Body{
-		URL: truncate(raw.URL, maxStoredHeader), ContentType: truncate(raw.ContentType, maxStoredHeader), ContentLanguage: truncate(raw.ContentLanguage, maxStoredHeader),
-		Packed: packed,
+		URL: blocks.Truncate(raw.URL, maxStoredHeader), ContentType: blocks.Truncate(raw.ContentType, maxStoredHeader),
+		ContentLanguage: blocks.Truncate(raw.ContentLanguage, maxStoredHeader), Packed: packed,
 	}
-}
-
-// maxStoredHeader is the longest stored header value, in bytes.
-const maxStoredHeader = 4096
-
-// earlierBody is a stored body that is read again by the present rules. nil: there is none.
-type earlierBody struct {
-	raw    pipeline.Raw
-	reader pipeline.Reader
-	err    error // why it cannot be read
-}
-
-// openEarlierBody unpacks b, which may be nil, and finds its reader.
-func openEarlierBody(b *flow.Body, readers *Readers) *earlierBody {
-	if b == nil {
-		return nil
-	}
-	raw, err := RawOf(b)
-	if err != nil {
-		return &earlierBody{err: err}
-	}
-	reader, err := readers.forStored(raw)
-	return &earlierBody{raw, reader, err}
 }
 
 // RawOf returns b, a stored body, as a reader gets it.
@@ -55,41 +35,38 @@ func RawOf(b *flow.Body) (pipeline.Raw, error) {
 	return pipeline.Raw{URL: b.URL, ContentType: b.ContentType, ContentLanguage: b.ContentLanguage, Body: []byte(content)}, err
 }
 
-// forStored returns the reader of raw, which was stored.
-func (r *Readers) forStored(raw pipeline.Raw) (pipeline.Reader, error) {
-	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
-	reader, ok := r.forType(mediaType)
-	if !ok {
-		return nil, &pipeline.FetchError{Class: pipeline.FailType, Reason: "there is no reader for it any more"}
+// openStored returns b, a stored body, with its reader of today.
+func openStored(b *flow.Body, readers *Readers) (source, error) {
+	raw, err := RawOf(b)
+	if err != nil {
+		return source{}, err
 	}
-	return reader.Reader, nil
+	return readers.open(raw)
 }
 
 // ReadAgain returns the text of view in raw, a stored body, as a check would read it.
 func ReadAgain(ctx context.Context, raw pipeline.Raw, view pipeline.View, readers *Readers) (string, error) {
-	reader, err := readers.forStored(raw)
+	s, err := readers.open(raw)
 	if err != nil {
 		return "", err
 	}
-	t, _, err := readText(ctx, raw, reader, view)
+	t, _, err := s.text(ctx, view)
 	return t.Content, err
 }
 
-// rebase returns the text of view in e, or why there is none. It returns nil if e is nil.
-func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *flow.Rebased {
-	if e == nil {
-		return nil
-	}
-	t, by, err := pipeline.Text{}, "", e.err
+// rebase returns the text of view in an earlier body of the page by the present rules, or why there is none.
+func rebase(ctx context.Context, earlier func() (source, error), view pipeline.View) *flow.Rebased {
+	t, by := pipeline.Text{}, ""
+	s, err := earlier()
 	if err == nil {
-		t, by, err = readText(ctx, e.raw, e.reader, view)
+		t, by, err = s.text(ctx, view)
 	}
 	if err != nil {
 		reason := "it is damaged"
 		if f, ok := errors.AsType[*pipeline.FetchError](err); ok {
 			reason = f.Reason
 		}
-		return &flow.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + truncate(reason, maxTitle)}
+		return &flow.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + blocks.Truncate(reason, maxTitle)}
 	}
 	return &flow.Rebased{TextHash: text.Hash(t.Content), Title: t.Title, Extractor: by, Packed: flow.PackText(t.Content, t.Keys...)}
 }

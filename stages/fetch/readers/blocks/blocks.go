@@ -232,6 +232,17 @@ func Line(s string) string {
 	return strings.TrimSuffix(b.Content(), string(pipeline.BlockEnd))
 }
 
+// Truncate returns the beginning of s, at most n bytes of valid UTF-8.
+func Truncate(s string, n int) string {
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}
+
 // LanguageTag returns s if it looks like a BCP 47 tag, or "".
 func LanguageTag(s string) string {
 	s = strings.TrimSpace(s)

@@ -8,7 +8,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"mime"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -51,7 +50,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	body := blocks.LineFeeds(bytes.TrimPrefix(raw.Body, []byte("\ufeff")))
 	var passed blocks.Passed
 	next := commaSeparated(ctx, body, &passed)
-	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType == tsvType {
+	if raw.MediaType() == tsvType {
 		next = tabSeparated(body)
 	}
 	var b blocks.Builder

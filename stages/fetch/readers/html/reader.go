@@ -4,7 +4,6 @@ package html
 import (
 	"bytes"
 	"context"
-	"mime"
 	"regexp"
 	"strings"
 
@@ -36,7 +35,7 @@ func (Reader) Extractor() string { return "html/4" }
 // Read returns the text of view. It returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
 	body := raw.Body
-	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); strings.HasSuffix(mediaType, "xhtml+xml") {
+	if strings.HasSuffix(raw.MediaType(), "xhtml+xml") {
 		body = expandSelfClosing(body)
 	}
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
+	"slices"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -191,15 +191,7 @@ func identityText(v any) string {
 	return string(marshalLiteral(v))
 }
 
-func isSequence(raw pipeline.Raw) bool {
-	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
-	for _, t := range sequenceTypes {
-		if t == mediaType {
-			return true
-		}
-	}
-	return false
-}
+func isSequence(raw pipeline.Raw) bool { return slices.Contains(sequenceTypes, raw.MediaType()) }
 
 // visitor gets the values of a document in order: scalars, and where objects and arrays begin
 // and end. name is the value's name where it is in an object.

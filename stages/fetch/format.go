@@ -2,13 +2,16 @@ package fetch
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/charset"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // sniffLength is how much of a page is looked at to find out its type, in bytes.
@@ -17,37 +20,77 @@ const sniffLength = 1024
 // boms are the byte order marks of UTF-8 and UTF-16.
 var boms = [][]byte{{0xef, 0xbb, 0xbf}, {0xfe, 0xff}, {0xff, 0xfe}}
 
-// contentType returns the header's value and its media type. What body looks like decides where
-// the header says nothing or names no type, and where it says no more than that the page is a file, text or HTML,
-// which servers say of what they do not know.
-func contentType(h http.Header, body []byte) (value, mediaType string) {
-	value = h.Get("Content-Type")
+// source is a page as its reader gets it, whether it was fetched, pushed or stored.
+type source struct {
+	pipeline.Raw
+	reader  *readerEntry
+	readers *Readers // of the check
+}
+
+// open returns raw with its reader, or why there is none.
+func (r *Readers) open(raw pipeline.Raw) (source, error) {
+	reader, err := r.find(raw.MediaType())
+	return source{raw, reader, r}, err
+}
+
+// open returns p with its reader, still in its charset, or why there is none. A sitemap needs none.
+func (p Page) open(isSitemap bool, readers *Readers) (source, error) {
+	raw := pipeline.Raw{URL: p.URL, ContentType: contentType(p.Header, p.Body), ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
+	if isText(raw.MediaType()) && html.Gzipped(p.Body) && !isSitemap {
+		return source{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is compressed with gzip more than once"}
+	}
+	s, err := readers.open(raw)
+	if err != nil && isSitemap {
+		s.reader, err = sitemapOnly(err), nil
+	}
+	return s, err
+}
+
+// decoded returns s with its text in UTF-8.
+func (s source) decoded() (source, error) {
+	if !isText(s.MediaType()) || html.Gzipped(s.Body) {
+		return s, nil
+	}
+	err := recoverPanic(func() error { s.Body = charset.Decode(s.Body, s.ContentType); return nil })
+	return s, err
+}
+
+// sitemapOnly returns an entry for pages that only their sitemaps can be read from. All other documents of such a page
+// fail with err.
+func sitemapOnly(err error) *readerEntry { return newSeparateEntry(failingReader{err}) }
+
+// failingReader is a reader that fails with err.
+type failingReader struct{ err error }
+
+func (failingReader) ContentTypes() []string { return nil }
+
+func (r failingReader) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
+	return pipeline.Text{}, r.err
+}
+
+// contentType returns the header's value. What body looks like decides where the header says nothing or names no type,
+// and where it says no more than that the page is a file, text or HTML, which servers say of what they do not know.
+func contentType(h http.Header, body []byte) string {
+	value := h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(value)
 	if err != nil && mediaType == "" || !strings.Contains(mediaType, "/") {
 		mediaType = sniff(body)
 		if declared := charset.In(value); declared != "" { // one that was sniffed would be a guess from the first bytes
-			return mime.FormatMediaType(mediaType, map[string]string{"charset": declared}), mediaType
+			return mime.FormatMediaType(mediaType, map[string]string{"charset": declared})
 		}
-		return mediaType, mediaType
+		return mediaType
 	}
 	switch mediaType {
 	case "*/*", "unknown/unknown", "application/unknown", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download",
 		"application/gzip", "application/x-gzip": // the source has decompressed it
-		mediaType = sniff(body)
-		return mediaType, mediaType
+		return sniff(body)
 	case "text/plain", "text/html":
 		if found := typeBySignature(body); found != "" && (mediaType != "text/html" || found != "image/svg+xml") { // HTML may begin with a picture
-			value = found + strings.TrimPrefix(value, bareMediaType(value))
-			return value, found
+			written, _, _ := strings.Cut(value, ";")
+			return found + strings.TrimPrefix(value, written)
 		}
 	}
-	return value, mediaType
-}
-
-// bareMediaType returns the media type of a header's value as it is written.
-func bareMediaType(value string) string {
-	mediaType, _, _ := strings.Cut(value, ";")
-	return mediaType
+	return value
 }
 
 // sniff returns what body looks like.
@@ -129,7 +172,7 @@ var plainTypes = []string{
 
 // textTypes are the other types of text, beside those of text/*, +xml, +json and +yaml.
 var textTypes = []string{
-	"application/csv", "application/xml", "application/json", "application/ndjson", "application/x-ndjson", "application/jsonl",
+	"application/csv", "application/xml", "application/ndjson", "application/x-ndjson", "application/jsonl",
 	"application/x-jsonlines", "application/json-seq", "application/xml-external-parsed-entity",
 }
 

@@ -1,4 +1,4 @@
-package fetch
+package values
 
 import (
 	"cmp"
@@ -55,7 +55,7 @@ func (p *shownPage) amountOf(text string, isWritten bool, code string) (n, unit 
 // groups.
 func (p *shownPage) find(grouped, decimal, mark, code string) (n, unit string, ok bool) {
 	if p.text == nil {
-		t, _ := reader.New().Read(p.ctx, p.raw, pipeline.View{Remove: []pipeline.Selector{{CSS: struckOut}}, Value: &pipeline.Value{}})
+		t, _ := reader.New().Read(p.ctx, p.raw, pipeline.View{Remove: []pipeline.Selector{{CSS: StruckOut}}, Value: &pipeline.Value{}})
 		content := prepared(t.Content, p.tag, code)
 		p.text = &content
 	}

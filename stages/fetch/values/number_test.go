@@ -1,4 +1,4 @@
-package fetch
+package values
 
 import (
 	"errors"
@@ -242,7 +242,7 @@ func FuzzOffer(f *testing.F) {
 	f.Add(`<p itemscope itemtype="http://schema.org/Offer" itemref=a><b itemprop=price><s>9</s>8<sup>50</sup> €</b></p><i id=a itemprop=availability>in stock`)
 	f.Fuzz(func(t *testing.T, body string) {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "en"})
+		got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "en"}, false)
 		if number, _, _ := strings.Cut(strings.TrimSpace(got), " "); err == nil && !pipeline.IsNumber(number) {
 			t.Errorf("%q: got %q", body, got)
 		}

@@ -77,6 +77,30 @@ func TestReadDocuments(t *testing.T) {
 	}
 }
 
+// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other. Cents in an
+// element of their own are cents.
+func TestStruckOutPrice(t *testing.T) {
+	const offer = `<html lang=de><p class=offer>statt <del>1.500,00 €</del>, jetzt <b>950,00 €</b> und <s class=old>1.100 €</s>`
+	for _, tt := range []struct{ body, css, want string }{
+		{offer, ".offer", "950.00 EUR\n"},
+		{offer, ".old", "1100 EUR\n"},
+		{`<html lang=en><p class=offer><span style="text-decoration: line-through">$150</span> $95`, ".offer", "95 USD\n"},
+		{`<html lang=en><p class=offer>€<b>17</b><span class=cents>95</span>`, ".offer", "17.95 EUR\n"},
+		{`<html lang=de><p class=offer><b>17</b><i>95</i> €<sup>1</sup>`, ".offer", "17.95 EUR\n"},
+		{`<html lang=de><p class=offer>17<sub>95</sub> €`, ".offer", "17.95 EUR\n"},
+		{`<html lang=de><p class=offer>1<b>795</b> €`, ".offer", "1795 EUR\n"},
+		{`<html lang=de><p class=offer>Nr. 42 <b>95 €</b>`, ".offer", "95 EUR\n"},
+		{`<html lang=en><p class=offer><i>1</i><i>7</i><i>9</i><i>5</i> visitors`, ".offer", "1795\n"},
+		{`<html lang=en><p class=offer><strike>$12</strike> sold out`, ".offer", "12 USD\n"},
+	} {
+		view := pipeline.View{Select: []pipeline.Selector{{CSS: tt.css}}, Value: &pipeline.Value{}}
+		got, err := ReadAgain(t.Context(), pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte(tt.body)}, view, readers)
+		if got != tt.want || err != nil {
+			t.Errorf("%s of %s: got %q, %v, want %q", tt.css, tt.body, got, err, tt.want)
+		}
+	}
+}
+
 func TestReadUnchanged(t *testing.T) {
 	req := newRequest("http://a.example/", 3)
 	req.BodyHash, req.ETag, req.LastModified = bodyHash("<p>x"), `"old"`, "Tue, 01 Sep 2026 09:00:00 GMT"
@@ -226,7 +250,7 @@ func TestIgnore(t *testing.T) {
 		{"x y\n", []string{`x`, `y`}, ""},
 		{"a\nb\n", []string{`\n`, `$`, `^`, `z*`}, "a\nb\n"},
 	} {
-		got, err := blankPatterns(t.Context(), tc.content, tc.patterns)
+		got, err := Ignored(t.Context(), tc.content, tc.patterns...)
 		if tc.patterns[0] == `\n` {
 			got = strings.ReplaceAll(got, " ", "")
 		}

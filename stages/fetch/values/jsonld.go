@@ -1,4 +1,4 @@
-package fetch
+package values
 
 import (
 	"encoding/json"

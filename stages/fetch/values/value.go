@@ -1,20 +1,23 @@
-package fetch
+// Package values reads the one value of a document: a number or word in its text, or what a shop page declares as its
+// offer.
+package values
 
 import (
 	"cmp"
 	"context"
-	"mime"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
-// extractValue returns the text of a document that is a value: t is the text that its view selects.
-func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
-	content, unit, byProgram := strings.TrimSpace(t.Content), "", isJSON(raw)
+// Extract returns the text of a document that is a value of raw: t is the text that its view selects. byProgram says
+// that its numbers have a decimal point in any language, as those of JSON.
+func Extract(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text, byProgram bool) (string, error) {
+	content, unit := strings.TrimSpace(t.Content), ""
 	tag := cmp.Or(v.Language, t.Language)
 	if v.Offer != "" {
 		found, err := findOffer(ctx, raw, tag)
@@ -72,25 +75,21 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 // notNumber is the error of a value that is not a number, or not a certain one.
 func notNumber(err error, content string) error {
 	content = strings.ReplaceAll(content, split, "|")
-	return noValueError(err.Error() + ": " + truncate(strings.Join(strings.Fields(content), " "), 60))
+	return noValueError(err.Error() + ": " + blocks.Truncate(strings.Join(strings.Fields(content), " "), 60))
 }
 
-// isJSON reports whether raw is JSON, whose numbers have a decimal point, in any language.
-func isJSON(raw pipeline.Raw) bool {
-	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
-	return mediaType == "application/json" || baseType(mediaType) == "application/json"
-}
-
-// struckOut selects what HTML strikes out.
-const struckOut = "del, s, strike, [style*=line-through]"
+// StruckOut selects what HTML strikes out.
+const StruckOut = "del, s, strike, [style*=line-through]"
 
 // struckPattern is the beginning of an element of HTML whose text is struck out, or its style.
 var struckPattern = regexp.MustCompile(`(?i)<(?:del|s|strike)[\s>]|line-through`)
 
-// strikesOut reports whether raw is HTML in which text is struck out.
-func strikesOut(raw pipeline.Raw) bool {
-	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
-	return (mediaType == "text/html" || mediaType == "application/xhtml+xml") && struckPattern.Match(raw.Body)
+// StrikesOut reports whether raw is HTML in which text is struck out.
+func StrikesOut(raw pipeline.Raw) bool { return isHTML(raw) && struckPattern.Match(raw.Body) }
+
+func isHTML(raw pipeline.Raw) bool {
+	mediaType := raw.MediaType()
+	return mediaType == "text/html" || mediaType == "application/xhtml+xml"
 }
 
 // dropUnprintable drops the characters that print nothing.

@@ -1,4 +1,4 @@
-package fetch
+package values
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // TestOffer: an offer is found in the forms in which shops declare it.
@@ -47,8 +46,8 @@ func TestOffer(t *testing.T) {
 			<div itemscope><p itemprop=offers itemscope><b itemprop=price content="95.00"></b><i itemprop=priceCurrency content=EUR></i><i itemprop=availability content=InStock></i>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte("<html><body>" + body)}
-		price, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "de"})
-		stock, err2 := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
+		price, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "de"}, false)
+		stock, err2 := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{}, false)
 		if got := strings.TrimSpace(price) + "/" + strings.TrimSpace(stock); got != want || err != nil || err2 != nil {
 			t.Errorf("%s: got %q (%v, %v), want %q", name, got, err, err2, want)
 		}
@@ -71,7 +70,7 @@ func TestUndecidedOffers(t *testing.T) {
 		ld(`{"@type":"Offer","price":1.299,"priceCurrency":"EUR"}`) + `<p>1.299 €/t, 1,2990 €/kg`:                "may be a thousand times as large",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %q, %v, want %s", body, got, err, want)
 		}
 	}
@@ -94,12 +93,12 @@ func TestWrittenPrice(t *testing.T) {
 		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">1,299 €</b><i itemprop=priceCurrency content=EUR></i>`:        "1.299 EUR",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want {
+		if got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false); strings.TrimSpace(got) != want {
 			t.Errorf("%s: got %q, %v, want %s", body, got, err, want)
 		}
 	}
 	raw := pipeline.Raw{ContentType: "application/json"}
-	if got, err := extractValue(t.Context(), pipeline.Value{}, raw, pipeline.Text{Content: "1.085\n"}); got != "1.085\n" {
+	if got, err := Extract(t.Context(), pipeline.Value{}, raw, pipeline.Text{Content: "1.085\n"}, true); got != "1.085\n" {
 		t.Errorf("JSON: got %q, %v", got, err)
 	}
 }
@@ -124,7 +123,7 @@ func TestBestOffer(t *testing.T) {
 		ld(`window.product = {"@type":"Product","offers":{"price":7}};`):                                                                              "7",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want {
+		if got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false); strings.TrimSpace(got) != want {
 			t.Errorf("%s: got %q, %v, want %s", body, got, err, want)
 		}
 	}
@@ -134,7 +133,7 @@ func TestBestOffer(t *testing.T) {
 func TestNewCurrency(t *testing.T) {
 	for code, want := range map[string]string{"xcg": "95.00 XCG", "ZZZ": "95.00"} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(`<script type="application/ld+json">{"@type":"Offer","price":"95.00","priceCurrency":"` + code + `"}</script>`)}
-		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want || err != nil {
+		if got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false); strings.TrimSpace(got) != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", code, got, err, want)
 		}
 	}
@@ -147,7 +146,7 @@ func TestPriceAsNumber(t *testing.T) {
 		"1.25e10": "12500000000", "1e-5": "0.00001", "99.90": "99.90", `".99"`: "0.99", "1e400": "", "1e300": "",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(`<script type="application/ld+json">{"@type":"Offer","price":` + price + `}</script>`)}
-		got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "vi"})
+		got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "vi"}, false)
 		if got = strings.TrimSpace(got); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", price, got, err, want)
 		}
@@ -166,7 +165,7 @@ func TestHostileOffers(t *testing.T) {
 		"no text": `<div itemscope itemtype="https://schema.org/Offer"></div>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		_, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		_, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false)
 		if f, ok := errors.AsType[*pipeline.FetchError](err); !ok || f.Class != pipeline.FailSelectorGone {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -183,33 +182,9 @@ func TestValueOf(t *testing.T) {
 		{pipeline.Value{Pattern: `only (\S+) left`}, "10 EUR, only 3 left", "3\n"},
 		{pipeline.Value{Word: true}, " In \n stock\x1b[31m ", "In stock[31m\n"},
 	} {
-		got, err := extractValue(t.Context(), tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
+		got, err := Extract(t.Context(), tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"}, false)
 		if got != tt.want || err != nil {
 			t.Errorf("%+v: got %q, %v, want %q", tt.v, got, err, tt.want)
-		}
-	}
-}
-
-// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other. Cents in an
-// element of their own are cents.
-func TestStruckOutPrice(t *testing.T) {
-	const offer = `<html lang=de><p class=offer>statt <del>1.500,00 €</del>, jetzt <b>950,00 €</b> und <s class=old>1.100 €</s>`
-	for _, tt := range []struct{ body, css, want string }{
-		{offer, ".offer", "950.00 EUR\n"},
-		{offer, ".old", "1100 EUR\n"},
-		{`<html lang=en><p class=offer><span style="text-decoration: line-through">$150</span> $95`, ".offer", "95 USD\n"},
-		{`<html lang=en><p class=offer>€<b>17</b><span class=cents>95</span>`, ".offer", "17.95 EUR\n"},
-		{`<html lang=de><p class=offer><b>17</b><i>95</i> €<sup>1</sup>`, ".offer", "17.95 EUR\n"},
-		{`<html lang=de><p class=offer>17<sub>95</sub> €`, ".offer", "17.95 EUR\n"},
-		{`<html lang=de><p class=offer>1<b>795</b> €`, ".offer", "1795 EUR\n"},
-		{`<html lang=de><p class=offer>Nr. 42 <b>95 €</b>`, ".offer", "95 EUR\n"},
-		{`<html lang=en><p class=offer><i>1</i><i>7</i><i>9</i><i>5</i> visitors`, ".offer", "1795\n"},
-		{`<html lang=en><p class=offer><strike>$12</strike> sold out`, ".offer", "12 USD\n"},
-	} {
-		view := pipeline.View{Select: []pipeline.Selector{{CSS: tt.css}}, Value: &pipeline.Value{}}
-		got, _, err := readText(t.Context(), pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte(tt.body)}, html.New(), view)
-		if got.Content != tt.want || err != nil {
-			t.Errorf("%s of %s: got %q, %v, want %q", tt.css, tt.body, got.Content, err, tt.want)
 		}
 	}
 }
@@ -218,7 +193,7 @@ func TestStruckOutPrice(t *testing.T) {
 func TestLanguageOfAValue(t *testing.T) {
 	for tag, want := range map[string]string{"": "1.299\n", "de": "1299\n"} {
 		s := pipeline.Subscription{Language: tag, View: pipeline.View{Value: &pipeline.Value{}}}.WithDefaults()
-		got, err := extractValue(t.Context(), *s.Value, pipeline.Raw{}, pipeline.Text{Content: "1.299", Language: "en"})
+		got, err := Extract(t.Context(), *s.Value, pipeline.Raw{}, pipeline.Text{Content: "1.299", Language: "en"}, false)
 		if got != want || err != nil {
 			t.Errorf("%q: got %q, %v, want %q", tag, got, err, want)
 		}
@@ -234,7 +209,7 @@ func TestOfferOfABomb(t *testing.T) {
 	}
 	page.WriteString(strings.Repeat("<p>x", 2000))
 	raw := pipeline.Raw{ContentType: "text/html", Body: []byte(page.String())}
-	_, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+	_, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false)
 	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailTooLarge {
 		t.Errorf("got %v, want the class %s", err, pipeline.FailTooLarge)
 	}

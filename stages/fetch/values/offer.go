@@ -1,9 +1,8 @@
-package fetch
+package values
 
 import (
 	"context"
 	"errors"
-	"mime"
 	"slices"
 	"strings"
 	"time"
@@ -34,8 +33,8 @@ const (
 // microdata. Of the offers of one product, those count first that hold and can be bought. If none has a price, it
 // returns the first one.
 func findOffer(ctx context.Context, raw pipeline.Raw, tag string) (offer, error) {
-	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType != "text/html" && mediaType != "application/xhtml+xml" {
-		return offer{}, noValueError("only HTML declares offers, and the page is " + mediaType)
+	if !isHTML(raw) {
+		return offer{}, noValueError("only HTML declares offers, and the page is " + raw.MediaType())
 	}
 	root, _, err := htmltree.Parse(ctx, raw.Body)
 	switch {
@@ -49,7 +48,7 @@ func findOffer(ctx context.Context, raw pipeline.Raw, tag string) (offer, error)
 	var values []any
 	var broken error
 	for n := range root.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "script" && mediaTypeOf(attributeOf(n, "type")) == "application/ld+json" && n.FirstChild != nil {
+		if n.Type == html.ElementNode && n.Data == "script" && (pipeline.Raw{ContentType: attributeOf(n, "type")}).MediaType() == "application/ld+json" && n.FirstChild != nil {
 			read, err := decodeJSONLD(n.FirstChild.Data)
 			values = append(values, read...)
 			if err != nil && broken == nil {
@@ -78,11 +77,6 @@ func findOffer(ctx context.Context, raw pipeline.Raw, tag string) (offer, error)
 		return offer{}, noValueError("the page declares no offer (schema.org) that can be read: its JSON-LD is broken (" + broken.Error() + ")")
 	}
 	return offer{}, noValueError("the page declares no offer (schema.org, as JSON-LD or microdata)")
-}
-
-func mediaTypeOf(s string) string {
-	mediaType, _, _ := mime.ParseMediaType(s)
-	return mediaType
 }
 
 func attributeOf(n *html.Node, name string) string {

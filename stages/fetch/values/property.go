@@ -1,4 +1,4 @@
-package fetch
+package values
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"github.com/bojanz/currency"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
 // property returns a property of a node, whose name may be written in full, or with a capital letter.
@@ -97,12 +98,12 @@ func currencyOf(v any) string {
 func scalarText(v any) (text string, isWritten bool) {
 	switch v := v.(type) {
 	case string:
-		return truncate(strings.TrimSpace(v), maxOfferText), false
+		return blocks.Truncate(strings.TrimSpace(v), maxOfferText), false
 	case written:
-		return truncate(string(v), maxOfferText), true
+		return blocks.Truncate(string(v), maxOfferText), true
 	case json.Number:
 		if !strings.ContainsAny(v.String(), "eE") {
-			return truncate(v.String(), maxOfferText), false
+			return blocks.Truncate(v.String(), maxOfferText), false
 		}
 		if x, err := v.Float64(); err == nil {
 			return strconv.FormatFloat(x, 'f', -1, 64), false
@@ -119,7 +120,7 @@ func scalarText(v any) (text string, isWritten bool) {
 	case map[string]any:
 		for _, key := range []string{"@value", "@id", "name"} {
 			if s, ok := v[key].(string); ok && s != "" {
-				return truncate(strings.TrimSpace(s), maxOfferText), false
+				return blocks.Truncate(strings.TrimSpace(s), maxOfferText), false
 			}
 			if n, ok := v[key].(json.Number); ok {
 				return scalarText(n)

@@ -46,7 +46,7 @@ func TestContentType(t *testing.T) {
 		if tc.header != "" {
 			h.Set("Content-Type", tc.header)
 		}
-		if got, _ := contentType(h, []byte(tc.body)); got != tc.want {
+		if got := contentType(h, []byte(tc.body)); got != tc.want {
 			t.Errorf("%q, %q: got %q, want %q", tc.header, tc.body, got, tc.want)
 		}
 	}
