@@ -75,9 +75,6 @@ type ListFilter struct {
 	// Sinks adds the configured sinks that no notification was ever meant for. It has an effect
 	// only where URL, Client and Tag are empty.
 	Sinks bool `json:"sinks,omitempty"`
-	// Sketches adds the sketches of the documents, 513 bytes each. Listing.Duplicates then finds
-	// similar texts too.
-	Sketches bool `json:"sketches,omitempty"`
 	// Tree adds the linked pages of subscriptions that follow links.
 	Tree bool `json:"tree,omitempty"`
 	// Contains selects the pages whose URL contains this text. Case does not count.
@@ -155,9 +152,6 @@ type Document struct {
 	// Restless are the places of the document that change at nearly every check, so that subscriptions to every
 	// change are not told of them. With Whole they are, unless Subscription.Restless says otherwise.
 	Restless *pipeline.Muting `json:"restless,omitempty"`
-	// Sketch is the packed text.Sketch of the text, where ListFilter asks for it and the text is not
-	// short. See Listing.Duplicates.
-	Sketch []byte `json:"sketch,omitempty"`
 }
 
 // Missing says why the document is not on its page, or nothing if it is.

@@ -103,9 +103,6 @@ func appendSelected(pages []Page, url string, st flow.State, f ListFilter) ([]Pa
 		}
 	}
 	p, ok, err := loadPage(url, st)
-	if err == nil && f.Sketches {
-		err = p.addSketches(st)
-	}
 	if err == nil && f.Tree {
 		err = p.addTrees(st)
 	}

@@ -141,20 +141,6 @@ func (p *Page) addExpiry(page index.Page, st flow.State) error {
 	return err
 }
 
-// addSketches fills in the sketches of the documents.
-func (p *Page) addSketches(st flow.State) error {
-	for i := range p.Documents {
-		s, ok, err := index.LoadSketch(st, p.Documents[i].ID)
-		if err != nil {
-			return err
-		}
-		if ok && p.Documents[i].TextHash != "" {
-			p.Documents[i].Sketch = s.Pack()
-		}
-	}
-	return nil
-}
-
 // describeDocument returns what a list says of d. words says that a subscription is not told of places that are
 // restless in their words.
 func describeDocument(d index.Document, st flow.State, words bool) (Document, error) {

@@ -116,9 +116,6 @@ const listLimit = 1000
 // of the part before; it is empty for the first part. Field Sinks has no meaning.
 func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err error) {
 	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag, "contains", f.Contains, "state", f.State, "cursor", f.After)
-	if f.Sketches {
-		q.Set("sketches", "true")
-	}
 	if f.Tree {
 		q.Set("tree", "true")
 	}

@@ -177,9 +177,9 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.demoVerb(), a.watchVerb(), a.runVerb(), a.lintVerb(), a.versionVerb(),
-		a.listVerb(), a.explainVerb(), a.testVerb(), a.historyVerb(), a.showVerb(), a.diffVerb(), a.grepVerb(), a.tokensVerb(), a.importVerb(), a.exportVerb(), a.tokenVerb(),
+		a.listVerb(), a.explainVerb(), a.testVerb(), a.historyVerb(), a.showVerb(), a.diffVerb(), a.grepVerb(), a.importVerb(), a.exportVerb(), a.tokenVerb(),
 		a.subscribeVerb(), a.cancelVerb(), a.pauseVerb(), a.resumeVerb(), a.checkVerb(),
-		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.sinkVerb(), a.manVerb())
+		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.sinkVerb())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -104,11 +104,14 @@ func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) e
 	})
 }
 
+// maxTestedBytes is how much is read of a file at most, as of a page.
+const maxTestedBytes = 10 << 20
+
 // tryFiles tries a subscription on two files.
 func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url string, keywords []string) error {
 	var files [2]reading.File
 	for i, name := range []string{f.old, f.new} {
-		body, err := a.readFileOrStdin(name)
+		body, err := a.readInput(name, maxTestedBytes)
 		if err != nil {
 			return err
 		}

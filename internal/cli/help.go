@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -83,14 +82,6 @@ func terminalColumns(w io.Writer) int {
 	return columns
 }
 
-// Completions of the arguments of verbs.
-var (
-	completeNothing     = cobra.NoFileCompletions
-	completeDirectories = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
-)
-
 // flagValues are the values that the shell completes for flags with a fixed set of values.
 var flagValues = map[string][]string{
 	"color":     {"always", "never"},
@@ -103,7 +94,7 @@ var flagValues = map[string][]string{
 // file names only for verbs that say so.
 func addCompletion(c *cobra.Command) {
 	if c.ValidArgsFunction == nil {
-		c.ValidArgsFunction = completeNothing
+		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		var err error
@@ -122,7 +113,7 @@ func addCompletion(c *cobra.Command) {
 			err = c.MarkFlagDirname(f.Name)
 		case f.Name == "summary":
 		default:
-			err = c.RegisterFlagCompletionFunc(f.Name, completeNothing)
+			err = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions)
 		}
 		if err != nil {
 			panic(err) // cannot happen: the flag exists and has no completion yet
@@ -131,35 +122,4 @@ func addCompletion(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		addCompletion(sub)
 	}
-}
-
-func (a *app) manVerb() *cobra.Command {
-	return &cobra.Command{
-		Use:   "man DIR",
-		Short: "Writes the manual pages to a directory",
-		Example: `  vokter-stream man ~/.local/share/man/man1
-  man vokter-stream-watch`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return newUsageError(cmd, "name one directory; write %s DIR", cmd.CommandPath())
-			}
-			return nil
-		},
-		ValidArgsFunction: completeDirectories,
-		RunE:              func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
-	}
-}
-
-// writeManual writes a manual page for root and for each of its verbs to dir. It makes dir if
-// it does not exist.
-func writeManual(root *cobra.Command, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return notWritable(dir, err)
-	}
-	root.DisableAutoGenTag = true
-	header := &doc.GenManHeader{Section: "1", Source: buildInfo().Version, Manual: "Vokter"}
-	if err := doc.GenManTree(root, header, dir); err != nil {
-		return notWritable(dir, err)
-	}
-	return nil
 }

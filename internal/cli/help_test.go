@@ -2,8 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,23 +60,6 @@ func TestCompletion(t *testing.T) {
 		if r := runCLI(t, "completion", shell); r.code != 0 || !strings.Contains(r.stdout, "vokter-stream") {
 			t.Errorf("%s: exit code %d, stderr %s", shell, r.code, r.stderr)
 		}
-	}
-}
-
-func TestManual(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "man", "man1")
-	if r := runCLI(t, "man", dir); r != (result{}) {
-		t.Fatalf("got %+v", r)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "vokter-stream-watch.1"))
-	for _, want := range []string{"vokter-stream watch", "Exit codes", "match-case"} {
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(b), `\-`, "-"), want) {
-			t.Errorf("%v; %q is not in %s", err, want, b)
-		}
-	}
-	taken := file(t, "taken", "")
-	if r := runCLI(t, "man", taken); r.code != 1 || r.stderr != "vokter-stream: "+taken+" cannot be written to: not a directory\n" {
-		t.Errorf("got %+v", r)
 	}
 }
 

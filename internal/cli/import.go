@@ -65,9 +65,12 @@ func (a *app) importVerb() *cobra.Command {
 
 func (a *app) importFile(name, from string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(20)) // a large file makes much garbage, and little that stays
-	data, err := a.readImport(name)
-	if err != nil {
-		return err
+	data, err := a.readInput(name, migrate.MaxFile)
+	switch {
+	case errors.Is(err, errLarge):
+		return fmt.Errorf("%w; of a zip only the JSON files are needed", err)
+	case err != nil:
+		return &usageError{err: err}
 	}
 	w := newImporter(a.plugins())
 	w.data = importedData
@@ -127,30 +130,26 @@ func lostSummary(n int) string {
 	return countNoun(n, "line") + " above say what needs a look"
 }
 
-// readImport reads the file called name, or standard input if name is "-".
-func (a *app) readImport(name string) ([]byte, error) {
+// errLarge says that a file has more bytes than are read of it.
+var errLarge = errors.New("is too large")
+
+// readInput reads the file called name, or standard input if name is "-". More than most bytes are errLarge.
+func (a *app) readInput(name string, most int64) ([]byte, error) {
 	in := a.stdin
 	if name != "-" {
-		info, err := os.Stat(name)
-		if err != nil {
-			return nil, &usageError{err: render.FileError(name, err)}
-		}
-		if info.IsDir() {
-			return nil, &usageError{err: fmt.Errorf("%s is a directory; name a file in it", name)}
-		}
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, &usageError{err: render.FileError(name, err)}
+			return nil, render.FileError(name, err)
 		}
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, migrate.MaxFile+1))
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
-	case len(data) > migrate.MaxFile:
-		return nil, fmt.Errorf("%s has more than %d MiB; of a zip only the JSON files are needed", name, migrate.MaxFile>>20)
+		return nil, render.FileError(name, err)
+	case int64(len(data)) > most:
+		return nil, fmt.Errorf("%s %w: it has more than %d MiB", name, errLarge, most>>20)
 	}
 	return data, nil
 }

@@ -20,24 +20,16 @@ import (
 
 func (a *app) listVerb() *cobra.Command {
 	var (
-		f                 inspect.ListFilter
-		sinks, duplicates bool
-		suggest           bool
-		verbose           bool
+		f       inspect.ListFilter
+		verbose bool
 	)
 	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "list (--data DIR | -c FILE)",
 		Short: "Lists pages, subscriptions and receivers with their state",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if sinks && duplicates {
-				return newUsageError(cmd, "--sinks and --duplicates list different things; give one of them")
-			}
-			if suggest && !duplicates {
-				return newUsageError(cmd, "--suggest is about documents with the same text; give --duplicates too")
-			}
-			if f.Tree && (sinks || duplicates) {
-				return newUsageError(cmd, "--tree lists pages; give it without --sinks and --duplicates")
+			if f.Tree && f.Sinks {
+				return newUsageError(cmd, "--tree lists pages; give it without --sinks")
 			}
 			if f.URL != "" {
 				if err := checkPageURL(cmd, f.URL); err != nil {
@@ -48,9 +40,8 @@ func (a *app) listVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f.Sinks, f.Sketches = sinks, duplicates && !suggest
 			var configured []string // empty where a running process answers: it knows its sinks
-			if f.Sinks && f.URL+f.Client+f.Tag == "" && !f.Sketches && !f.Tree {
+			if f.Sinks && f.URL+f.Client+f.Tag == "" {
 				if configured, err = a.configuredSinks(cmd); err != nil {
 					return err
 				}
@@ -68,23 +59,9 @@ func (a *app) listVerb() *cobra.Command {
 				}
 				out := a.newResults()
 				switch {
-				case suggest:
-					all := suggestions(l)
-					if len(all) == 0 {
-						return matchesNothing("no two pages with subscriptions have the same text")
-					}
-					if err := out.printSuggestions(all); err != nil {
-						return err
-					}
-				case duplicates:
-					all := l.Duplicates()
-					if len(all) == 0 {
-						return matchesNothing("no two pages have the same text, or a similar one")
-					}
-					out.printDuplicates(all)
 				case f.URL+f.Client+f.Tag != "" && len(l.Pages) == 0:
 					return matchesNothing("no page is watched" + filterText(f))
-				case sinks:
+				case f.Sinks:
 					out.printSinks(l.Receivers)
 				case f.Tree:
 					out.printTrees(l.Pages)
@@ -104,10 +81,8 @@ func (a *app) listVerb() *cobra.Command {
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
 	fs.StringVar(&f.Tag, "tag", "", "only subscriptions with this `TAG`, and the pages that have one")
 	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
-	fs.BoolVar(&sinks, "sinks", false, "only the sinks: the health of each, its pending notifications, its last success and error")
+	fs.BoolVar(&f.Sinks, "sinks", false, "only the sinks: the health of each, its pending notifications, its last success and error")
 	fs.BoolVar(&f.Tree, "tree", false, "which linked pages each page watches, and through which page")
-	fs.BoolVar(&duplicates, "duplicates", false, "only documents with the same or a similar text under several URLs")
-	fs.BoolVar(&suggest, "suggest", false, "with --duplicates: subscriptions, as YAML, that watch each text at one URL")
 	return cmd
 }
 

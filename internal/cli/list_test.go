@@ -134,7 +134,6 @@ func TestNothingMatches(t *testing.T) {
 	}{
 		{"no page is watched for client \"nobody\"", []string{"list", "--client", "nobody"}},
 		{"no page is watched at http://nope/", []string{"list", "--url", "http://nope/"}},
-		{"no two pages have the same text, or a similar one", []string{"list", "--duplicates"}},
 		{"there is no such dead letter", []string{"replay", "--sink", "hook"}},
 		{"there is no such dead letter", []string{"replay", "--sink", "hook", "--dry-run"}},
 	} {
@@ -177,38 +176,6 @@ unused  never used              0        0
 	}
 	if got := printedText(t, func(r *results) { r.printSinks(nil) }); got != "" {
 		t.Errorf("without sinks: %s", got)
-	}
-}
-
-func TestDuplicates(t *testing.T) {
-	got := printedText(t, func(r *results) { r.printDuplicates(inspect.Listing{Pages: samplePages()}.Duplicates()) })
-	want := `the same text 2 times: "Terms [2Jof service"
-  https://example.com/terms  version 3 of 27 Feb 12:00
-  https://example.com/same   version 1 of 11:59:59
-`
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// TestDuplicatesOfOnePage has two documents of one page among the duplicates, one of them the whole page.
-func TestDuplicatesOfOnePage(t *testing.T) {
-	doc := func(url, id string, view pipeline.View) inspect.DuplicateDocument {
-		return inspect.DuplicateDocument{URL: url, Similarity: 1, Document: inspect.Document{ID: id, View: view, State: inspect.StateActive, Version: 1, Time: noon}}
-	}
-	got := printedText(t, func(r *results) {
-		r.printDuplicates([]inspect.Duplicate{{Similarity: 1, Documents: []inspect.DuplicateDocument{
-			doc("https://example.com/a", "WHOLE", pipeline.View{}), doc("https://example.com/a", "PART", pipeline.View{Select: []pipeline.Selector{{CSS: "p"}}}),
-			doc("https://example.com/b", "OTHER", pipeline.View{}),
-		}}})
-	})
-	for _, want := range []string{"document WHOLE\n", "document PART\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("there is no %q in\n%s", want, got)
-		}
-	}
-	if strings.Contains(got, "OTHER") {
-		t.Errorf("the only document of a page has its ID in\n%s", got)
 	}
 }
 

@@ -47,8 +47,6 @@ func TestRoundTrip(t *testing.T) {
 	check("list", l, f.listing, err)
 	l, err = c.List(ctx, inspect.ListFilter{Sinks: true})
 	check("list of sinks", l, f.listing, err)
-	l, err = c.List(ctx, inspect.ListFilter{Sketches: true})
-	check("list with sketches", l, f.listing, err)
 	e, err := c.Explain(ctx, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
 	filter := flow.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
@@ -73,7 +71,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	check("what was asked", f.asked, []any{
 		limited(lf), inspect.ListFilter{URL: lf.URL, Client: lf.Client, Sinks: true}, limited(inspect.ListFilter{}), inspect.ListFilter{Sinks: true},
-		limited(inspect.ListFilter{Sketches: true}), inspect.ListFilter{Sinks: true}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
+		"https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 	}, nil)

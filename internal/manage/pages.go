@@ -62,7 +62,6 @@ func (a *api) addPages() {
 		Tag      string `query:"tag" doc:"Only subscriptions with this tag, and pages that have one."`
 		Contains string `query:"contains" maxLength:"4096" doc:"Only pages whose URL contains this text. Case does not count."`
 		State    string `query:"state" enum:"active,failing,dormant,paused,expired" doc:"Only pages in this state."`
-		Sketches bool   `query:"sketches" doc:"Adds a sketch of each document, by which similar texts are found."`
 		Tree     bool   `query:"tree" doc:"Adds the linked pages of subscriptions that follow links."`
 	}
 	add(a, route{
@@ -79,7 +78,7 @@ func (a *api) addPages() {
 		}
 		next := ""
 		p.Pages, next, err = a.service.Pages(ctx, inspect.ListFilter{
-			URL: in.URL, Client: in.Client, Tag: in.Tag, Contains: in.Contains, State: in.State, Sketches: in.Sketches, Tree: in.Tree,
+			URL: in.URL, Client: in.Client, Tag: in.Tag, Contains: in.Contains, State: in.State, Tree: in.Tree,
 			Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
 		})
 		p.Next = a.cursors.seal(ctx, "pages", next)

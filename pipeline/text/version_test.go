@@ -14,7 +14,7 @@ const versionHash = "e36042f1094aad7e"
 
 // TestVersion reads the sample texts and all stop words in every language and every form.
 func TestVersion(t *testing.T) {
-	samples, err := filepath.Glob("../../internal/cli/testdata/tokens/*.txt")
+	samples, err := filepath.Glob("testdata/samples/*.txt")
 	if err != nil || len(samples) < 20 {
 		t.Fatalf("%d samples, %v", len(samples), err)
 	}

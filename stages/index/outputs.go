@@ -53,7 +53,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		if err := clearNames(st, screenshotsName+o.Document+"/"); err != nil {
 			return err
 		}
-		for _, name := range []string{keptName, itemsName, tokensName, sketchName, restlessName, unmadeName} {
+		for _, name := range []string{keptName, itemsName, tokensName, restlessName, unmadeName} {
 			if err := st.Delete(name + o.Document); err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 // memoryFor is how many bytes of memory it takes to store a version, for each byte of its text.
 const memoryFor = 64
 
-// storeVersion stores a version with its tokens and sketch, and emits its snapshot.
+// storeVersion stores a version with its tokens, and emits its snapshot.
 func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v newVersion) error {
 	snap := v.Snapshot
 	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(v.Packed))

@@ -23,7 +23,6 @@ const (
 	screenshotsName   = "pic/"                 // pic/<document>/<n, 20 digits>: the picture of the page with a version
 	keptName          = "kept/"                // kept/<document>: its stored versions, see keptVersion
 	tokensName        = "tok/"                 // tok/<document>: the tokens of the current version
-	sketchName        = "sim/"                 // sim/<document>: the text.Sketch of the current version, unless it is short
 	itemsName         = "itm/"                 // itm/<document>: feed.Seen
 	restlessName      = "rst/"                 // rst/<document>: restless.Table
 	unmadeName        = "txt/"                 // txt/<document>: the last text that was read, if it is no version
@@ -135,30 +134,9 @@ func LoadVersion(st flow.State, document string, n uint64) (v StoredVersion, ok 
 	return v, true, decode(b, &v)
 }
 
-// LoadSketch returns the sketch of the current version of a document of the page whose state st
-// is; ok is false if there is none. No decision of this package depends on it.
-func LoadSketch(st flow.State, document string) (s text.Sketch, ok bool, err error) {
-	b, ok, err := st.Get(sketchName + document)
-	if err != nil || !ok {
-		return s, false, err
-	}
-	s, ok = text.UnpackSketch(b)
-	return s, ok, nil
-}
-
-// storeAnalysis stores the tokens of doc, the current version of a document, and its sketch.
+// storeAnalysis stores the tokens of doc, the current version of a document.
 func storeAnalysis(st flow.State, document string, doc *text.Doc) error {
-	if err := st.Set(tokensName+document, text.PackTokens(doc)); err != nil {
-		return err
-	}
-	if s, ok := text.NewSketch(doc); ok {
-		return st.Set(sketchName+document, s.Pack())
-	}
-	_, stored, err := st.Get(sketchName + document)
-	if err != nil || !stored {
-		return err
-	}
-	return st.Delete(sketchName + document)
+	return st.Set(tokensName+document, text.PackTokens(doc))
 }
 
 // Subscriptions returns the current subscriptions of the page whose state st is, sorted by
