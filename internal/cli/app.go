@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +23,6 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
-	"github.com/vokter/vokter/sinks/stdout"
 )
 
 // Exit codes; the help says what they mean.
@@ -290,11 +288,10 @@ func (a *app) versionVerb() *cobra.Command {
 		Short: "Prints the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if a.flags.format == stdout.FormatJSON {
-				return json.NewEncoder(a.stdout).Encode(buildInfo())
-			}
-			_, err := fmt.Fprintln(a.stdout, buildInfo())
-			return err
+			out := a.newResults()
+			out.printObject(buildInfo())
+			out.printLine("%s", buildInfo())
+			return out.flush()
 		},
 	}, outputFlags)
 }

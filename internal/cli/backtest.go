@@ -43,7 +43,7 @@ func (a *app) testVerb() *cobra.Command {
   vokter-stream test https://example.com/terms --keywords privacy --data d
   vokter-stream test -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runBacktest(cmd, args, &f) },
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.keywordList, "keywords", nil, "the `KEYWORDS`, separated by commas")
 	fs.StringArrayVar(&f.singleKeywords, "keyword", nil, "a `KEYWORD`, which may contain commas (repeatable)")
@@ -60,8 +60,9 @@ func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) e
 	}
 	url := ""
 	if len(args) == 1 {
-		if url = args[0]; checkPageURL(cmd, url) != nil {
-			return checkPageURL(cmd, url)
+		url = args[0]
+		if err := checkPageURL(cmd, url); err != nil {
+			return err
 		}
 	}
 	var keywords []string
@@ -343,43 +344,32 @@ func countDigests(notifications []pipeline.Notification, d *pipeline.Digest) int
 	return n
 }
 
-// Lines of JSON behind the notifications. Like those they have a type.
-type (
-	optionLine struct {
-		Type string `json:"type"`
-		inspect.OptionEffect
-	}
-	triedProposalLine struct {
-		Type string `json:"type"`
-		inspect.Proposal
-	}
-	trialLine struct {
-		Type          string    `json:"type"`
-		Documents     int       `json:"documents"`
-		Versions      int       `json:"versions"`
-		Changes       int       `json:"changes"`
-		From          time.Time `json:"from,omitzero"`
-		To            time.Time `json:"to,omitzero"`
-		Notifications int       `json:"notifications"`
-		Differences   int       `json:"differences"`
-		Digests       int       `json:"digests,omitempty"`
-		// NotStored is how many subscriptions have no stored version, and Elsewhere how many belong to
-		// pages that other processes own.
-		NotStored int `json:"not_stored,omitempty"`
-		Elsewhere int `json:"elsewhere,omitempty"`
-	}
-)
+// trialLine is the last line of JSON, behind the notifications. Like those all lines have a type.
+type trialLine struct {
+	Documents     int       `json:"documents"`
+	Versions      int       `json:"versions"`
+	Changes       int       `json:"changes"`
+	From          time.Time `json:"from,omitzero"`
+	To            time.Time `json:"to,omitzero"`
+	Notifications int       `json:"notifications"`
+	Differences   int       `json:"differences"`
+	Digests       int       `json:"digests,omitempty"`
+	// NotStored is how many subscriptions have no stored version, and Elsewhere how many belong to
+	// pages that other processes own.
+	NotStored int `json:"not_stored,omitempty"`
+	Elsewhere int `json:"elsewhere,omitempty"`
+}
 
 // printSummary prints what the run found, and what other options would have changed.
 func (t *trialRun) printSummary() error {
 	out := t.newResults()
 	for _, e := range t.effects {
-		out.printJSON(optionLine{"option", e})
+		out.printObject(e, "type", "option")
 	}
 	for _, p := range t.proposals {
-		out.printJSON(triedProposalLine{"proposal", p})
+		out.printObject(p, "type", "proposal")
 	}
-	out.printJSON(trialLine{"summary", len(t.seenDocuments), t.versions, t.changes, t.first, t.last, t.notifications, t.differences, t.digests, t.notStored, t.elsewhere})
+	out.printObject(trialLine{len(t.seenDocuments), t.versions, t.changes, t.first, t.last, t.notifications, t.differences, t.digests, t.notStored, t.elsewhere}, "type", "summary")
 	what := fmt.Sprintf("%s with %s", countNoun(t.notifications, "notification"), countNoun(t.differences, "difference"))
 	if t.digests > 0 {
 		what += " in " + countNoun(t.digests, "digest")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -20,21 +21,14 @@ import (
 // replayNotice is what people should know before and after a replay.
 const replayNotice = "A replay ignores which IDs were delivered before: a receiver may get an ID again."
 
-// Lines of JSON.
-type (
-	letterLine struct {
-		Kind string `json:"kind"`
-		flow.DeadLetter
-	}
-	replayLine struct {
-		Kind     string `json:"kind"`
-		Replayed int    `json:"replayed"`
-		// Pending and Dead count the notifications that were not delivered. They are missing
-		// where a running process delivers, because the verb does not wait for it.
-		Pending int `json:"pending,omitempty"`
-		Dead    int `json:"dead,omitempty"`
-	}
-)
+// replayed is the result of a replay.
+type replayed struct {
+	client.Replayed
+	// Pending and Dead count the notifications that were not delivered. They are missing
+	// where a running process delivers, because the verb does not wait for it.
+	Pending int `json:"pending,omitempty"`
+	Dead    int `json:"dead,omitempty"`
+}
 
 func (a *app) replayVerb() *cobra.Command {
 	var (
@@ -61,10 +55,8 @@ func (a *app) replayVerb() *cobra.Command {
 }
 
 func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) error {
-	if f.URL != "" {
-		if err := checkPageURL(cmd, f.URL); err != nil {
-			return err
-		}
+	if err := checkPageURL(cmd, f.URL); err != nil {
+		return err
 	}
 	c, err := a.load(cmd)
 	if err != nil {
@@ -98,15 +90,15 @@ func (a *app) listLetters(ctx context.Context, m process, f flow.DeadFilter) err
 	if err := a.printLanes(ctx, m); err != nil {
 		return err
 	}
-	out := a.newResults()
+	out := m.out
 	var again, stuck [][]string
 	for _, d := range letters {
 		if d.Addressed == nil {
-			out.printJSON(letterLine{"unhandled", d})
+			out.printJSON("unhandled", d)
 			stuck = append(stuck, []string{formatTime(d.Time, out.now), d.URL(), "of " + d.Topic, d.Reason})
 			continue
 		}
-		out.printJSON(letterLine{"dead_letter", d})
+		out.printJSON("dead_letter", d)
 		n := d.Addressed.Notification
 		to := "by " + d.Addressed.Receiver.Sink
 		again = append(again, []string{formatTime(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", countNoun(d.Attempts, "attempt"), d.Reason), n.ID})
@@ -126,7 +118,7 @@ func (a *app) listLetters(ctx context.Context, m process, f flow.DeadFilter) err
 		out.printLine("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", countNoun(len(stuck), "message"))
 		out.printTable("  ", stuck)
 	}
-	return out.flush()
+	return nil
 }
 
 var errNoLetter = matchesNothing("there is no such dead letter; replay --dry-run without filters lists all")
@@ -139,9 +131,9 @@ func hasFilter(f flow.DeadFilter) bool {
 
 // deliverAgain delivers the dead letters that f selects.
 func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) error {
-	line := replayLine{Kind: "replay"}
+	var done replayed
 	asked := make(replayedIDs)
-	delivered, err := a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
+	return a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
 		if m.router != nil {
 			letters, err := m.DeadLetters(ctx, f)
 			if err != nil {
@@ -150,39 +142,43 @@ func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) er
 			asked.add(letters)
 		}
 		var err error
-		if line.Replayed, err = m.Replay(ctx, f); err != nil {
+		if done.Replayed.Replayed, err = m.Replay(ctx, f); err != nil {
 			return err
 		}
 		return a.printLanes(ctx, m)
-	})
-	switch {
-	case err != nil:
-		return err
-	case line.Replayed == 0 && hasFilter(f):
-		return errNoLetter
-	}
-	var failed []string
-	if delivered {
-		err := a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+	}, func(ctx context.Context, m process) error {
+		if done.Replayed.Replayed == 0 && hasFilter(f) {
+			return errNoLetter
+		}
+		var waiting []string
+		if m.router != nil {
 			letters, err := m.DeadLetters(ctx, f)
 			if err != nil {
 				return err
 			}
-			line.Dead = asked.remove(letters)
 			receivers, err := m.Receivers(ctx, inspect.ListFilter{})
-			line.Pending, failed = asked.pending(receivers)
-			return err
-		})
-		if err != nil {
-			return err
+			if err != nil {
+				return err
+			}
+			done.Dead = asked.remove(letters)
+			done.Pending, waiting = asked.pending(receivers)
 		}
-	}
-	out := a.newResults()
-	out.replayed(line)
-	if err := out.flush(); err != nil {
-		return err
-	}
-	return undeliveredError(line, failed)
+		m.out.printJSON("replay", done)
+		if done.Replayed.Replayed == 0 {
+			m.out.printLine("there are no dead letters")
+		} else {
+			m.out.printLine("%s put back into delivery", countNoun(done.Replayed.Replayed, "notification"))
+			m.out.printLine("%s", replayNotice)
+		}
+		switch {
+		case done.Dead > 0:
+			return fmt.Errorf("%s given up again: see list, and replay --dry-run", countNoun(done.Dead, "notification"))
+		case done.Pending > 0:
+			return fmt.Errorf("%s not delivered yet; kept, and tried again when the data directory is used next\n%s",
+				countNoun(done.Pending, "notification"), strings.Join(waiting, "\n"))
+		}
+		return nil
+	})
 }
 
 // replayedIDs holds the IDs of the replayed notifications, by receiver.
@@ -222,38 +218,8 @@ func (a replayedIDs) pending(receivers []inspect.Receiver) (n int, why []string)
 	return n, why
 }
 
-// replayed prints how many notifications were queued again.
-func (r *results) replayed(l replayLine) {
-	r.printJSON(l)
-	if l.Replayed == 0 {
-		r.printLine("there are no dead letters")
-		return
-	}
-	r.printLine("%s put back into delivery", countNoun(l.Replayed, "notification"))
-	r.printLine("%s", replayNotice)
-}
-
-// undeliveredError returns an error about the notifications of a replay that were not delivered, or
-// nil.
-func undeliveredError(l replayLine, failed []string) error {
-	switch {
-	case l.Dead > 0:
-		return fmt.Errorf("%s given up again: see list, and replay --dry-run", countNoun(l.Dead, "notification"))
-	case l.Pending > 0:
-		return fmt.Errorf("%s not delivered yet; kept, and tried again when the data directory is used next\n%s",
-			countNoun(l.Pending, "notification"), strings.Join(failed, "\n"))
-	}
-	return nil
-}
-
 // maxShownBody is how much of the body of a message skip shows, in bytes.
 const maxShownBody = 400
-
-// skipLine is the JSON of the message that stopped a process.
-type skipLine struct {
-	Kind string `json:"kind"`
-	*vokter.Stopped
-}
 
 func (a *app) skipVerb() *cobra.Command {
 	var yes bool
@@ -292,7 +258,7 @@ func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
 		switch {
 		case yes:
 		case out.json: // there is nobody to ask
-			out.printJSON(skipLine{"stopped", s})
+			out.printJSON("stopped", s)
 			return out.flush()
 		default:
 			if err := a.confirmSkip(out); err != nil {
@@ -304,8 +270,7 @@ func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
 		}
 		s.Skip = true
 	}
-	out.printJSON(skipLine{"skipped", s})
-	out.printLine("skipped: the next start of the pipeline moves it to the dead letters and continues")
+	out.printDone("skipped", s, "skipped: the next start of the pipeline moves it to the dead letters and continues")
 	return out.flush()
 }
 

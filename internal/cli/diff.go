@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -22,17 +23,14 @@ func (a *app) diffVerb() *cobra.Command {
 		width      int
 		color      string
 	)
-	cmd := a.flags.addTo(&cobra.Command{
+	cmd := a.documentVerb(&cobra.Command{
 		Use:   "diff URL (--data DIR | -c FILE)",
 		Short: "Compares two versions of a page, word by word",
 		Long: "Compares two stored versions of a page, word by word, as notifications see them. A line with - is of the older version, one with + of the " +
 			"newer one, one with ~ only moved. Removed and added words are coloured on a terminal, and stand in [-...-] and {+...+} elsewhere.",
 		Example: `  vokter-stream diff https://example.com/terms -c vokter.yaml
   vokter-stream diff https://example.com/terms --from 3 -y -c vokter.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkVersionFlags(cmd, "from", "to"), checkColor(cmd, color)); err != nil {
-				return err
-			}
+		Args: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case f.Context < 0:
 				return newUsageError(cmd, "--context: must be at least 0, not %d; --all prints the whole text", f.Context)
@@ -41,23 +39,18 @@ func (a *app) diffVerb() *cobra.Command {
 			case all:
 				f.Context = -1
 			}
-			return a.withDocument(cmd, args, func(ctx context.Context, m process, url string) error {
-				d, err := m.Diff(ctx, url, f)
-				if err != nil {
-					return err
-				}
-				out := a.newResults()
-				style := compare.Style{Color: a.useColor(color), Columns: out.columns}
-				if width > 0 {
-					style.Columns = width
-				}
-				out.printDifference(d, style, aside)
-				return out.flush()
-			})
+			return errors.Join(checkVersionFlags(cmd, "from", "to"), checkColor(cmd, color))
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, &f.DocumentFilter, func(ctx context.Context, m process, url string) error {
+		d, err := m.Diff(ctx, url, f)
+		if err != nil {
+			return err
+		}
+		style := compare.Style{Color: a.useColor(color), Columns: cmp.Or(width, m.out.columns)}
+		m.out.printDifference(d, style, aside)
+		return nil
+	})
 	fs := cmd.Flags()
-	addDocumentFlags(fs, &f.DocumentFilter)
 	fs.Uint64Var(&f.From, "from", 0, "the `NUMBER` of the older version (default the one before --to)")
 	fs.Uint64Var(&f.To, "to", 0, "the `NUMBER` of the newer version (default the current one)")
 	fs.IntVar(&f.Context, "context", defaultContext, "print `N` unchanged paragraphs around each change")
@@ -68,15 +61,9 @@ func (a *app) diffVerb() *cobra.Command {
 	return cmd
 }
 
-// differenceLine is a line of JSON.
-type differenceLine struct {
-	Kind string `json:"kind"`
-	inspect.Difference
-}
-
 // printDifference prints d.
 func (r *results) printDifference(d inspect.Difference, style compare.Style, aside bool) {
-	r.printJSON(differenceLine{"difference", d})
+	r.printJSON("difference", d)
 	changes := d.To
 	changes.Baseline, changes.Size = false, &d.Size
 	r.printLine("%s", d.URL)

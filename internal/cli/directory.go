@@ -113,6 +113,13 @@ func cacheError(dir string, silent error) error {
 type process struct {
 	*client.Client
 	router *vokter.Router // nil where another process runs the directory
+	out    *results       // what the verb prints
+}
+
+// ask calls do with p and prints the results.
+func (a *app) ask(ctx context.Context, p process, do func(context.Context, process) error) error {
+	p.out = a.newResults()
+	return errors.Join(do(ctx, p), p.out.flush())
 }
 
 // List returns the pages and receivers that f selects. A Router in this process has no sinks of its own, so that those
@@ -144,7 +151,7 @@ func (a *app) withProcess(ctx context.Context, dir string, do func(context.Conte
 	switch {
 	case c != nil:
 		defer c.Close()
-		return do(ctx, process{Client: c})
+		return a.ask(ctx, process{Client: c}, do)
 	case errors.Is(silent, manage.ErrToken):
 		return silent
 	case isCache(dir):
@@ -154,28 +161,36 @@ func (a *app) withProcess(ctx context.Context, dir string, do func(context.Conte
 }
 
 // withDelivery is withProcess, except that the Router of this process delivers with the sinks of the configuration
-// before it ends. It reports whether there was such a Router.
-func (a *app) withDelivery(cmd *cobra.Command, dir string, do func(context.Context, process) error) (delivered bool, err error) {
+// before it ends. Then report is called, with another one.
+func (a *app) withDelivery(cmd *cobra.Command, dir string, do, report func(context.Context, process) error) error {
 	running, silent := findProcess(cmd.Context(), dir)
 	switch {
 	case running != nil:
 		defer running.Close()
-		return false, do(cmd.Context(), process{Client: running})
+		return a.ask(cmd.Context(), process{Client: running}, func(ctx context.Context, m process) error {
+			if err := do(ctx, m); err != nil {
+				return err
+			}
+			return report(ctx, m)
+		})
 	case isCache(dir):
-		return false, cacheError(dir, silent)
+		return cacheError(dir, silent)
 	case a.flags.config == "":
-		return false, newUsageError(cmd, "no process runs on %s, or none that can be reached (%w): to deliver without one, name the sinks with -c FILE", dir, silent)
+		return newUsageError(cmd, "no process runs on %s, or none that can be reached (%w): to deliver without one, name the sinks with -c FILE", dir, silent)
 	}
 	c, err := a.load(cmd)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if c.Transport != nil {
 		closeSinks(c.Router.Sinks)
-		return false, cacheError(dir, silent)
+		return cacheError(dir, silent)
 	}
 	c.Router.Mode = vokter.ModeDeliver
-	return true, a.withRouter(cmd.Context(), c.Router, silent, do)
+	if err := a.withRouter(cmd.Context(), c.Router, silent, do); err != nil {
+		return err
+	}
+	return a.withProcess(cmd.Context(), dir, report)
 }
 
 // findProcess returns a client of the process that runs the data directory dir, or nil and the
@@ -229,7 +244,7 @@ func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, d
 	}
 	own, err := manage.Own(r)
 	if err == nil {
-		err = do(ctx, process{own, r})
+		err = a.ask(ctx, process{Client: own, router: r}, do)
 	}
 	r.Finish()
 	return errors.Join(err, <-ended)

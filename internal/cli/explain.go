@@ -18,47 +18,22 @@ import (
 
 func (a *app) explainVerb() *cobra.Command {
 	var f inspect.ExplainFilter
-	cmd := a.flags.addTo(&cobra.Command{
+	cmd := a.pageVerb(&cobra.Command{
 		Use:   "explain URL (--data DIR | -c FILE)",
 		Short: "Explains the last checks of a page and their notifications",
 		Long:  "Explains what the last checks of a page found, which notifications they caused, how these were delivered, and why a keyword did not match.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
-				e, err := m.Explain(ctx, url, f)
-				if err != nil {
-					return err
-				}
-				out := a.newResults()
-				out.printExplanation(e)
-				return out.flush()
-			})
-		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, func(ctx context.Context, m process, url string) error {
+		e, err := m.Explain(ctx, url, f)
+		if err == nil {
+			m.out.printExplanation(e)
+		}
+		return err
+	})
 	fs := cmd.Flags()
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
 	fs.StringVar(&f.Keyword, "keyword", "", "only this `KEYWORD`")
 	return cmd
 }
-
-// Lines of JSON.
-type (
-	checkLine struct {
-		Kind string `json:"kind"`
-		inspect.Check
-	}
-	changeLine struct {
-		Kind string `json:"kind"`
-		inspect.Change
-	}
-	keywordLine struct {
-		Kind string `json:"kind"`
-		inspect.Keyword
-	}
-	proposalLine struct {
-		Kind string `json:"kind"`
-		inspect.Proposal
-	}
-)
 
 // printProposals prints what p proposes. option writes an option as the user would.
 func (r *results) printProposals(proposals []inspect.Proposal, option func(inspect.Proposal) string) {
@@ -88,19 +63,16 @@ func (r *results) printExplanation(e inspect.Explanation) {
 	if len(e.Checks) == 0 {
 		r.printLine("  none is known")
 	}
-	rows := make([][]string, 0, len(e.Checks))
-	for _, c := range e.Checks {
-		r.printJSON(checkLine{"check", c})
-		rows = append(rows, []string{formatTime(c.Time, r.now), checkName(c.Check), checkResult(c, several, r.now)})
-	}
-	r.printTable("  ", rows)
+	printAll(r, "check", "  ", e.Checks, func(c inspect.Check) []string {
+		return []string{formatTime(c.Time, r.now), checkName(c.Check), checkResult(c, several, r.now)}
+	})
 	if len(e.Checks) > 0 {
 		if advice := inspect.AccessAdvice(e.Checks[0].Reason); advice != "" {
 			r.printLine("  %s, or to watch with %s", advice, accessFlagNames)
 		}
 	}
 	for _, c := range e.Changes {
-		r.printJSON(changeLine{"change", c})
+		r.printJSON("change", c)
 		r.printLine("")
 		r.printChange(c, several, views[c.Document])
 	}
@@ -112,9 +84,7 @@ func (r *results) printExplanation(e inspect.Explanation) {
 		r.printLine("")
 		r.printLine("Keywords, in the last change")
 	}
-	rows = rows[:0:0]
-	for _, k := range e.Keywords {
-		r.printJSON(keywordLine{"keyword", k})
+	printAll(r, "keyword", "  ", e.Keywords, func(k inspect.Keyword) []string {
 		what := "matched"
 		if !k.Matched {
 			what = "did not match: " + k.Why
@@ -123,11 +93,10 @@ func (r *results) printExplanation(e inspect.Explanation) {
 		if several {
 			row[2] = "document " + k.Document
 		}
-		rows = append(rows, row)
-	}
-	r.printTable("  ", rows)
+		return row
+	})
 	for _, p := range e.Proposals {
-		r.printJSON(proposalLine{"proposal", p})
+		r.printJSON("proposal", p)
 	}
 	r.printProposals(e.Proposals, inspect.Proposal.YAML)
 }

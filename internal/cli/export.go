@@ -49,7 +49,7 @@ func (a *app) exportVerb() *cobra.Command {
 				return a.exportSubscriptions(l, pages)
 			})
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 	cmd.Flags().StringVar(&client, "client", "", "write the subscriptions of this `CLIENT` only")
 	return cmd
 }

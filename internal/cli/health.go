@@ -46,5 +46,5 @@ func (a *app) healthVerb() *cobra.Command {
 			out.printLine("ok")
 			return out.flush()
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 }

@@ -11,59 +11,35 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/flow"
 )
-
-// addDocumentFlags adds the flags that choose a document of a page.
-func addDocumentFlags(fs *pflag.FlagSet, f *inspect.DocumentFilter) {
-	fs.StringVar(&f.Client, "client", "", "the document that the client `NAME` watches, if the page has several")
-	fs.StringVar(&f.Select, "select", "", "the document with this `SELECTOR`, if the page has several")
-	fs.StringVar(&f.Document, "document", "", "the document with this `ID`, if the page has several")
-}
-
-// withDocument calls do for the page in args. An error about several documents names the flags that
-// choose one.
-func (a *app) withDocument(cmd *cobra.Command, args []string, do func(ctx context.Context, m process, url string) error) error {
-	err := a.withPage(cmd, args, do)
-	if refused, ok := errors.AsType[*flow.Refusal](err); ok && refused.Code == flow.CodeConflict {
-		return fmt.Errorf("%w; write --client, --select or --document", err)
-	}
-	return err
-}
 
 func (a *app) historyVerb() *cobra.Command {
 	var (
 		f     inspect.DocumentFilter
 		asCSV bool
 	)
-	cmd := a.flags.addTo(&cobra.Command{
+	cmd := a.documentVerb(&cobra.Command{
 		Use:   "history URL (--data DIR | -c FILE)",
 		Short: "Lists the stored versions of a page",
 		Long: "Lists the stored versions of a page, the newest first: when each was found, how many words were removed (-), were added (+) and moved (~), and who was notified. " +
 			"show prints the text of a version, diff compares two versions, grep finds words in them.",
 		Example: `  vokter-stream history https://example.com/terms -c vokter.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withDocument(cmd, args, func(ctx context.Context, m process, url string) error {
-				h, err := m.Versions(ctx, url, f)
-				if err != nil {
-					return err
-				}
-				if asCSV {
-					return a.writeHistoryCSV(h)
-				}
-				out := a.newResults()
-				out.printHistory(h)
-				return out.flush()
-			})
-		},
-	}, outputFlags|directoryFlags|configFlags)
-	addDocumentFlags(cmd.Flags(), &f)
+	}, &f, func(ctx context.Context, m process, url string) error {
+		h, err := m.Versions(ctx, url, f)
+		switch {
+		case err != nil:
+			return err
+		case asCSV:
+			return a.writeHistoryCSV(h)
+		}
+		m.out.printHistory(h)
+		return nil
+	})
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "write the versions as CSV, the oldest first: version, time, value, unit, title")
 	return cmd
 }
@@ -99,34 +75,27 @@ func (a *app) showVerb() *cobra.Command {
 		f inspect.DocumentFilter
 		n uint64
 	)
-	cmd := a.flags.addTo(&cobra.Command{
+	cmd := a.documentVerb(&cobra.Command{
 		Use:   "show URL (--data DIR | -c FILE)",
 		Short: "Prints the text of a version of a page",
 		Long: "Prints the text of a version of a page, as it is compared. The offsets in notifications are bytes of this text, as --format json " +
 			"prints it; the text for people has no characters that could steer a terminal, and no empty lines.",
 		Example: `  vokter-stream show https://example.com/terms -c vokter.yaml
   vokter-stream show https://example.com/terms --version 3 -c vokter.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkVersionFlags(cmd, "version"); err != nil {
-				return err
+		Args: func(cmd *cobra.Command, _ []string) error { return checkVersionFlags(cmd, "version") },
+	}, &f, func(ctx context.Context, m process, url string) error {
+		t, err := m.Text(ctx, url, n, f)
+		if err != nil {
+			return err
+		}
+		m.out.printJSON("text", t)
+		for line := range strings.SplitSeq(t.Text, "\n") {
+			if strings.TrimSpace(line) != "" {
+				m.out.printLine("%s", line)
 			}
-			return a.withDocument(cmd, args, func(ctx context.Context, m process, url string) error {
-				t, err := m.Text(ctx, url, n, f)
-				if err != nil {
-					return err
-				}
-				out := a.newResults()
-				out.printJSON(versionLine{"text", t})
-				for line := range strings.SplitSeq(t.Text, "\n") {
-					if strings.TrimSpace(line) != "" {
-						out.printLine("%s", line)
-					}
-				}
-				return out.flush()
-			})
-		},
-	}, outputFlags|directoryFlags|configFlags)
-	addDocumentFlags(cmd.Flags(), &f)
+		}
+		return nil
+	})
 	cmd.Flags().Uint64Var(&n, "version", 0, "the `NUMBER` of the version (default the current one)")
 	return cmd
 }
@@ -143,50 +112,50 @@ func checkVersionFlags(cmd *cobra.Command, flags ...string) error {
 
 func (a *app) grepVerb() *cobra.Command {
 	var (
-		f      inspect.OccurrenceFilter
-		offset int
-		color  string
+		f           inspect.OccurrenceFilter
+		offset      int
+		color, term string
 	)
-	cmd := a.flags.addTo(&cobra.Command{
+	cmd := a.documentVerb(&cobra.Command{
 		Use:   "grep URL TERM (--data DIR | -c FILE)",
 		Short: "Finds a word or phrase in the stored versions of a page",
 		Long: "Finds a word or phrase in the stored versions of a page, as a subscription compares words: the versions that have it, the number of its first " +
 			"word in the text, its bytes in the text, and its context.",
 		Example: `  vokter-stream grep https://example.com/terms "personal data" -c vokter.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return newUsageError(cmd, "name a page and a word or phrase; write %s URL TERM (--data DIR | -c FILE)", cmd.CommandPath())
+	}, &f.DocumentFilter, func(ctx context.Context, m process, url string) error {
+		o, err := m.Occurrences(ctx, url, term, f)
+		if err != nil {
+			return err
+		}
+		if len(o.Occurrences) == 0 {
+			hint := ""
+			switch {
+			case f.Stem:
+			case f.MatchCase:
+				hint = "; --stem, or no --match-case, finds more"
+			default:
+				hint = "; --stem finds more"
 			}
-			if err := errors.Join(checkVersionFlags(cmd, "version"), checkColor(cmd, color)); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("snippet-offset") {
-				f.SnippetOffset = &offset
-			}
-			return a.withDocument(cmd, slices.Delete(slices.Clone(args), 1, 2), func(ctx context.Context, m process, url string) error {
-				o, err := m.Occurrences(ctx, url, args[1], f)
-				if err != nil {
-					return err
-				}
-				if len(o.Occurrences) == 0 {
-					hint := ""
-					switch {
-					case f.Stem:
-					case f.MatchCase:
-						hint = "; --stem, or no --match-case, finds more"
-					default:
-						hint = "; --stem finds more"
-					}
-					return matchesNothing(fmt.Sprintf("%q is %s%s", o.Term, notFoundText(len(o.Versions)), hint))
-				}
-				out := a.newResults()
-				out.printOccurrences(o, a.useColor(color))
-				return out.flush()
-			})
-		},
-	}, outputFlags|directoryFlags|configFlags)
+			return matchesNothing(fmt.Sprintf("%q is %s%s", o.Term, notFoundText(len(o.Versions)), hint))
+		}
+		m.out.printOccurrences(o, a.useColor(color))
+		return nil
+	})
+	find := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return newUsageError(cmd, "name a page and a word or phrase; write %s URL TERM (--data DIR | -c FILE)", cmd.CommandPath())
+		}
+		if err := errors.Join(checkVersionFlags(cmd, "version"), checkColor(cmd, color)); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("snippet-offset") {
+			f.SnippetOffset = &offset
+		}
+		term = args[1]
+		return find(cmd, slices.Delete(slices.Clone(args), 1, 2))
+	}
 	fs := cmd.Flags()
-	addDocumentFlags(fs, &f.DocumentFilter)
 	fs.Uint64Var(&f.Version, "version", 0, "search only the version with this `NUMBER` (default all stored ones)")
 	fs.BoolVar(&f.MatchCase, "match-case", false, "tell capital and small letters apart")
 	fs.BoolVar(&f.IgnoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
@@ -199,22 +168,6 @@ func (a *app) grepVerb() *cobra.Command {
 	return cmd
 }
 
-// Lines of JSON.
-type (
-	historyLine struct {
-		Kind string `json:"kind"`
-		inspect.Version
-	}
-	versionLine struct {
-		Kind string `json:"kind"`
-		inspect.Text
-	}
-	occurrenceLine struct {
-		Kind string `json:"kind"`
-		inspect.Occurrence
-	}
-)
-
 // printHistory prints the versions of h.
 func (r *results) printHistory(h inspect.History) {
 	r.printLine("%s", h.URL)
@@ -224,16 +177,13 @@ func (r *results) printHistory(h inspect.History) {
 	if len(h.Versions) == 0 {
 		r.printLine("  no version is stored yet")
 	}
-	rows := make([][]string, 0, len(h.Versions))
-	for _, v := range h.Versions {
-		r.printJSON(historyLine{"version", v})
+	printAll(r, "version", "  ", h.Versions, func(v inspect.Version) []string {
 		change := sizeText(v)
 		if h.View.Value != nil {
-			change = render.Clean(v.Value)
+			change = v.Value
 		}
-		rows = append(rows, []string{fmt.Sprintf("version %d", v.N), formatTime(v.Time, r.now), checkName(v.Check), change, notifiedText(v)})
-	}
-	r.printTable("  ", rows)
+		return []string{fmt.Sprintf("version %d", v.N), formatTime(v.Time, r.now), checkName(v.Check), change, notifiedText(v)}
+	})
 }
 
 // sizeText says how many words were removed (-), were added (+) and moved (~) with v.
@@ -301,7 +251,7 @@ func notFoundText(n int) string {
 // printOccurrences prints o.
 func (r *results) printOccurrences(o inspect.Occurrences, color bool) {
 	for _, found := range o.Occurrences {
-		r.printJSON(occurrenceLine{"occurrence", found})
+		r.printJSON("occurrence", found)
 		if r.json || len(found.Places) == 0 {
 			continue
 		}

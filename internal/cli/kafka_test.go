@@ -275,7 +275,7 @@ func TestLintConnect(t *testing.T) {
 		t.Errorf("the second time: got %+v, want %+v", again, r)
 	}
 	r = runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json")
-	var l clusterLine
+	var l struct{ Kind, Message string }
 	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&l); err != nil || r.code != 0 || l.Kind != "cluster" || l.Message == "" {
 		t.Errorf("got %+v, %v", r, err)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,7 +17,6 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks/stdout"
 )
 
 // finding is one result of lint in JSON.
@@ -72,8 +70,6 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 		return nil, &usageError{err: fmt.Errorf("%s cannot be read", a.flags.config)}
 	case len(mistakes) > 0:
 		return nil, &usageError{err: fmt.Errorf("%s has %s", a.flags.config, countNoun(len(mistakes), "mistake"))}
-	case a.flags.format == stdout.FormatJSON:
-		return c, nil
 	}
 	out := a.newResults()
 	out.printLine("%s: ok (%s, %s, %s)", a.flags.config, countNoun(len(c.Router.Subscriptions), "subscription"),
@@ -110,7 +106,6 @@ func languageLines(c vokter.Config) []string {
 
 // sinkCheckLine is the JSON of lint about the receiver of a sink.
 type sinkCheckLine struct {
-	Kind   string `json:"kind"`
 	Sink   string `json:"sink"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
@@ -138,7 +133,7 @@ func (a *app) lintOverNetwork(cmd *cobra.Command, c *config.Config) error {
 	out := a.newResults()
 	for _, name := range slices.Sorted(maps.Keys(checkers)) {
 		line := checkSink(cmd.Context(), name, checkers[name], c.Router.Sinks[name])
-		out.printJSON(line)
+		out.printJSON("sink_check", line)
 		if line.OK {
 			out.printLine("sink %s: ok", name)
 		} else {
@@ -153,7 +148,7 @@ func checkSink(ctx context.Context, name string, ask pipeline.Checker, s pipelin
 	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
 	ctx, cancel := context.WithTimeout(outbound.WithObserver(ctx, at.setAnswer), timeoutOf(s))
 	defer cancel()
-	line := sinkCheckLine{Kind: "sink_check", Sink: name, OK: true}
+	line := sinkCheckLine{Sink: name, OK: true}
 	if err := ask.Check(ctx); err != nil {
 		line.OK = false
 		answer, _ := at.result()
@@ -162,18 +157,12 @@ func checkSink(ctx context.Context, name string, ask pipeline.Checker, s pipelin
 	return line
 }
 
-// clusterLine is the JSON of lint about a cluster.
-type clusterLine struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-}
-
 // lintCluster prints the state of the cluster. It fails where a start would fail.
 func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
 	lines, refused := kafka.Check(cmd.Context(), *k, vokter.Topology())
 	out := a.newResults()
 	for _, l := range lines {
-		out.printJSON(clusterLine{"cluster", l})
+		out.printObject(struct{}{}, "kind", "cluster", "message", l)
 		out.printLine("%s", l)
 	}
 	return errors.Join(out.flush(), refused)
@@ -181,23 +170,17 @@ func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
 
 // printFindings prints mistakes and warnings, one a line.
 func (a *app) printFindings(mistakes, warnings config.Errors) error {
-	out := json.NewEncoder(a.stdout)
-	for i, m := range slices.Concat(mistakes, warnings) {
-		f := finding{m.File, m.Line, m.Column, m.Message, i >= len(mistakes)}
-		var err error
-		switch {
-		case a.flags.format == stdout.FormatJSON:
-			err = out.Encode(f)
-		case f.Warning:
-			_, err = fmt.Fprintf(a.stdout, "%s:%d:%d: warning: %s\n", f.File, f.Line, f.Column, f.Message)
-		default:
-			_, err = fmt.Fprintln(a.stdout, m)
-		}
-		if err != nil {
-			return err
-		}
+	out := a.newResults()
+	out.columns = 0 // a program may read the places
+	for _, m := range mistakes {
+		out.printObject(finding{m.File, m.Line, m.Column, m.Message, false})
+		out.printLine("%s", m.Error())
 	}
-	return nil
+	for _, m := range warnings {
+		out.printObject(finding{m.File, m.Line, m.Column, m.Message, true})
+		out.printLine("%s:%d:%d: warning: %s", m.File, m.Line, m.Column, m.Message)
+	}
+	return out.flush()
 }
 
 // countNoun returns "1 page" or "2 pages", where what is page.

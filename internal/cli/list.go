@@ -3,8 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,51 +31,48 @@ func (a *app) listVerb() *cobra.Command {
 			if f.Tree && f.Sinks {
 				return newUsageError(cmd, "--tree lists pages; give it without --sinks")
 			}
-			if f.URL != "" {
-				if err := checkPageURL(cmd, f.URL); err != nil {
-					return err
-				}
+			if err := checkPageURL(cmd, f.URL); err != nil {
+				return err
 			}
 			dir, err := a.dataDirectory(cmd)
 			if err != nil {
 				return err
-			}
-			var configured []string // empty where a running process answers: it knows its sinks
-			if f.Sinks && f.URL+f.Client+f.Tag == "" {
-				if configured, err = a.configuredSinks(cmd); err != nil {
-					return err
-				}
 			}
 			return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
 				l, err := m.List(ctx, f)
 				if err != nil {
 					return err
 				}
-				if m.router != nil {
-					l.Receivers = withUnused(l.Receivers, configured)
+				filtered := f.URL+f.Client+f.Tag != ""
+				if m.router != nil && f.Sinks && !filtered && a.flags.config != "" { // otherwise the process knows its sinks
+					c, err := a.load(cmd)
+					if err != nil {
+						return err
+					}
+					defer closeSinks(c.Router.Sinks)
+					l.Receivers = withUnused(l.Receivers, slices.Collect(maps.Keys(c.Router.Sinks)))
 				}
 				if err := a.printLanes(ctx, m); err != nil {
 					return err
 				}
-				out := a.newResults()
 				switch {
-				case f.URL+f.Client+f.Tag != "" && len(l.Pages) == 0:
+				case filtered && len(l.Pages) == 0:
 					return matchesNothing("no page is watched" + filterText(f))
 				case f.Sinks:
-					out.printSinks(l.Receivers)
+					m.out.printSinks(l.Receivers)
 				case f.Tree:
-					out.printTrees(l.Pages)
+					m.out.printTrees(l.Pages)
 				default:
-					out.printPages(l.Pages, verbose)
+					m.out.printPages(l.Pages, verbose)
 					if len(l.Pages) > 0 && len(l.Receivers) > 0 {
-						out.printLine("")
+						m.out.printLine("")
 					}
-					out.printReceivers(l.Receivers)
+					m.out.printSinks(l.Receivers)
 				}
-				return out.flush()
+				return nil
 			})
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 	fs := cmd.Flags()
 	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
@@ -86,35 +83,8 @@ func (a *app) listVerb() *cobra.Command {
 	return cmd
 }
 
-// Lines of JSON. Fields of type *struct{} hide those of the embedded type.
-type (
-	pageLine struct {
-		Kind string `json:"kind"`
-		inspect.Page
-		Documents     *struct{} `json:"documents,omitempty"`
-		Subscriptions *struct{} `json:"subscriptions,omitempty"`
-	}
-	documentLine struct {
-		Kind string `json:"kind"`
-		Page string `json:"page"`
-		inspect.Document
-	}
-	subscriptionLine struct {
-		Kind string `json:"kind"`
-		Page string `json:"page"`
-		inspect.Subscription
-	}
-	receiverLine struct {
-		Kind string `json:"kind"`
-		inspect.Receiver
-	}
-)
-
 // stateWidth is the width of the column of states.
 const stateWidth = len(inspect.StateExpired)
-
-// matchesNothing is the error of a filter that selects nothing.
-func matchesNothing(what string) error { return errors.New(what) }
 
 // filterText describes what f selects.
 func filterText(f inspect.ListFilter) string {
@@ -169,12 +139,16 @@ func restlessPlaces(p inspect.Page) (n int) {
 
 // printPage prints p with its documents and subscriptions.
 func (r *results) printPage(p inspect.Page) {
-	r.printJSON(pageLine{Kind: "page", Page: p})
+	r.printJSON("page", struct {
+		inspect.Page
+		Documents     *struct{} `json:"documents,omitempty"` // have lines of their own, as subscriptions do
+		Subscriptions *struct{} `json:"subscriptions,omitempty"`
+	}{Page: p})
 	for _, d := range p.Documents {
-		r.printJSON(documentLine{"document", p.URL, d})
+		r.printObject(d, "kind", "document", "page", p.URL)
 	}
 	for _, s := range p.Subscriptions {
-		r.printJSON(subscriptionLine{"subscription", p.URL, s})
+		r.printObject(s, "kind", "subscription", "page", p.URL)
 	}
 	r.printLine("%-*s  %s", stateWidth, p.State, p.URL)
 	const indent = "         "

@@ -14,33 +14,6 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 )
 
-// sinkLine is the JSON of a receiver in list --sinks.
-type sinkLine struct {
-	Kind string `json:"kind"`
-	// Health is ok, failing, expired or never_used.
-	Health string `json:"health"`
-	inspect.Receiver
-}
-
-const (
-	healthOK        = "ok"
-	healthNeverUsed = "never_used"
-)
-
-// configuredSinks returns the names of the sinks in the configuration file, or nil if no file
-// is given.
-func (a *app) configuredSinks(cmd *cobra.Command) ([]string, error) {
-	if a.flags.config == "" {
-		return nil, nil
-	}
-	c, err := a.load(cmd)
-	if err != nil {
-		return nil, err
-	}
-	defer closeSinks(c.Router.Sinks)
-	return slices.Sorted(maps.Keys(c.Router.Sinks)), nil
-}
-
 // checkSink returns an error if no sink is called name: none in the configuration file or, if
 // no file is given, none that m knows. It accepts every name where m shares its pages with
 // other processes, because m knows only the receivers of its own pages.
@@ -97,11 +70,26 @@ func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 	return known
 }
 
+// receiverLine is the JSON of a receiver.
+type receiverLine struct {
+	// Health is ok, failing, limited, expired or never_used.
+	Health string `json:"health"`
+	inspect.Receiver
+}
+
 // printSinks prints the state of receivers as a table.
 func (r *results) printSinks(all []inspect.Receiver) {
 	rows := [][]string{{"SINK", "HEALTH", "WAITING", "DEAD", "LAST SUCCESS", "LAST ERROR"}}
 	for _, rc := range all {
-		r.printJSON(sinkLine{"receiver", sinkHealth(rc), rc})
+		health := rc.State
+		switch {
+		case rc.State != inspect.StateActive:
+		case !rc.Used:
+			health = "never_used"
+		default:
+			health = "ok"
+		}
+		r.printJSON("receiver", receiverLine{health, rc})
 		success := ""
 		switch {
 		case !rc.LastSuccess.IsZero():
@@ -109,27 +97,19 @@ func (r *results) printSinks(all []inspect.Receiver) {
 		case rc.Used:
 			success = "none known"
 		}
-		state := strings.ReplaceAll(sinkHealth(rc), "_", " ")
+		health = strings.ReplaceAll(health, "_", " ")
 		if !rc.Since.IsZero() {
-			state += " since " + formatTime(rc.Since, r.now)
+			health += " since " + formatTime(rc.Since, r.now)
 		}
-		name := rc.Sink
-		rows = append(rows, []string{name, state, fmt.Sprint(rc.Pending + rc.Collected), fmt.Sprint(rc.Dead), success, r.lastErrorText(rc)})
+		waiting := fmt.Sprint(rc.Pending + rc.Collected)
+		if rc.Collected > 0 {
+			waiting += fmt.Sprintf(" (%d in digests until %s)", rc.Collected, formatTime(rc.NextDigest, r.now))
+		}
+		rows = append(rows, []string{rc.Sink, health, waiting, fmt.Sprint(rc.Dead), success, r.lastErrorText(rc)})
 	}
 	if len(all) > 0 {
 		r.printTable("", rows)
 	}
-}
-
-// sinkHealth returns the state of a receiver, as in sinkLine.Health.
-func sinkHealth(rc inspect.Receiver) string {
-	switch {
-	case rc.State != inspect.StateActive:
-		return rc.State
-	case !rc.Used:
-		return healthNeverUsed
-	}
-	return healthOK
 }
 
 // lastErrorText describes the last failed attempt, its time, and what follows.
@@ -157,37 +137,4 @@ func (r *results) lastErrorText(rc inspect.Receiver) string {
 		s += ", the next is due"
 	}
 	return s + ")"
-}
-
-// printReceivers prints the state of receivers, one a line.
-func (r *results) printReceivers(all []inspect.Receiver) {
-	rows := make([][]string, 0, len(all))
-	for _, rc := range all {
-		r.printJSON(receiverLine{"receiver", rc})
-		row := []string{rc.State, "sink " + rc.Sink, "", "", ""}
-		row[2] = r.waitingText(rc)
-		if rc.Dead > 0 {
-			row[3] = countNoun(rc.Dead, "dead letter")
-		}
-		if rc.State != inspect.StateActive {
-			row[4] = fmt.Sprintf("since %s, %s: %s", formatTime(rc.Since, r.now), countNoun(rc.Failures, "attempt"), rc.Reason)
-			if !rc.NextAttempt.IsZero() {
-				row[4] += "; the next " + formatTime(rc.NextAttempt, r.now)
-			}
-		}
-		rows = append(rows, row)
-	}
-	r.printTable("", rows, stateWidth)
-}
-
-// waitingText describes the pending notifications of rc.
-func (r *results) waitingText(rc inspect.Receiver) string {
-	var parts []string
-	if rc.Pending > 0 {
-		parts = append(parts, fmt.Sprintf("%d pending", rc.Pending))
-	}
-	if rc.Collected > 0 {
-		parts = append(parts, fmt.Sprintf("%d in digests until %s", rc.Collected, formatTime(rc.NextDigest, r.now)))
-	}
-	return strings.Join(parts, ", ")
 }

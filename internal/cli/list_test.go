@@ -63,10 +63,6 @@ func TestListText(t *testing.T) {
 		for _, p := range samplePages() {
 			r.printPage(p)
 		}
-		r.printReceivers([]inspect.Receiver{
-			{Sink: "ops", State: inspect.StateActive, Pending: 2},
-			{Sink: "team", State: inspect.StateFailing, Reason: "answered 503", Since: noon.Add(-time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour), Pending: 12, Dead: 1},
-		})
 	})
 	want := `failing  https://example.com/terms
          since 11:00:00: main matches nothing
@@ -86,8 +82,6 @@ active   https://example.com/new
 active   https://example.com/same
          1 check, the last 11:59:59, the next is due
          version 1 of 11:59:59
-active   sink ops   2 pending
-failing  sink team  12 pending  1 dead letter  since 11:00:00, 4 attempts: answered 503; the next 13:00:00
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -155,21 +149,21 @@ func TestListSinksText(t *testing.T) {
 		r.printSinks(withUnused([]inspect.Receiver{
 			{Sink: "ops", State: inspect.StateActive, Used: true, LastSuccess: ago(time.Minute)},
 			{Sink: "before", State: inspect.StateActive, Used: true, LastSuccess: ago(time.Minute), LastFailure: ago(48 * time.Hour), LastError: "answered 500"},
-			{Sink: "old", State: inspect.StateActive, Used: true, Pending: 2},
+			{Sink: "old", State: inspect.StateActive, Used: true, Pending: 2, Collected: 3, NextDigest: noon.Add(time.Hour)},
 			{Sink: "team", State: inspect.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour),
 				Pending: 12, Dead: 1, Used: true, LastSuccess: ago(2 * time.Hour), LastFailure: ago(time.Minute), LastError: "answered 503"},
 			{Sink: "due", State: inspect.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 1, NextAttempt: ago(1), Pending: 1, Used: true, LastFailure: ago(time.Hour), LastError: "answered 503"},
 			{Sink: "gone", State: inspect.StateExpired, Reason: "the receiver is gone: answered \x1b410", Since: ago(time.Hour), Failures: 1, Dead: 3, Used: true, LastFailure: ago(time.Hour), LastError: "answered 410"},
 		}, []string{"ops", "unused", "team"}))
 	})
-	want := `SINK    HEALTH                  WAITING  DEAD  LAST SUCCESS  LAST ERROR
-before  ok                      0        0     11:59:00      27 Feb 12:00: answered 500
-due     failing since 11:00:00  1        0     none known    11:00:00: answered 503 (1 attempt in a row, the next is due)
-gone    expired since 11:00:00  0        3     none known    11:00:00: the receiver is gone: answered 410 (1 attempt in a row)
-old     ok                      2        0     none known
-ops     ok                      0        0     11:59:00
-team    failing since 11:00:00  12       1     10:00:00      11:59:00: answered 503 (4 attempts in a row, the next 13:00:00)
-unused  never used              0        0
+	want := `SINK    HEALTH                  WAITING                          DEAD  LAST SUCCESS  LAST ERROR
+before  ok                      0                                0     11:59:00      27 Feb 12:00: answered 500
+due     failing since 11:00:00  1                                0     none known    11:00:00: answered 503 (1 attempt in a row, the next is due)
+gone    expired since 11:00:00  0                                3     none known    11:00:00: the receiver is gone: answered 410 (1 attempt in a row)
+old     ok                      5 (3 in digests until 13:00:00)  0     none known
+ops     ok                      0                                0     11:59:00
+team    failing since 11:00:00  12                               1     10:00:00      11:59:00: answered 503 (4 attempts in a row, the next 13:00:00)
+unused  never used              0                                0
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,24 +38,45 @@ func (a *app) newResults() *results {
 	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now(), columns: terminalColumns(a.stdout)}
 }
 
-// printDone reports a result: it prints line if the format is JSON, and otherwise the text.
-func (a *app) printDone(line any, format string, args ...any) error {
-	out := a.newResults()
-	out.printJSON(line)
-	out.printLine(format, args...)
-	return out.flush()
+// printDone reports a result of a kind: v as JSON, or the text.
+func (r *results) printDone(kind string, v any, format string, args ...any) {
+	r.printJSON(kind, v)
+	r.printLine(format, args...)
 }
 
-// printJSON prints v if the format is JSON.
-func (r *results) printJSON(v any) {
+// printJSON prints v, an object of a kind, if the format is JSON.
+func (r *results) printJSON(kind string, v any) { r.printObject(v, "kind", kind) }
+
+// printObject prints the object v behind fields, pairs of name and value, if the format is JSON.
+func (r *results) printObject(v any, fields ...string) {
 	if !r.json || r.err != nil {
 		return
 	}
 	b, err := stdout.EncodeJSON(v)
-	if err == nil {
-		_, err = r.w.Write(b)
+	if err != nil {
+		r.err = err
+		return
 	}
-	r.err = err
+	for i := len(fields) - 2; i >= 0; i -= 2 {
+		head, _ := stdout.EncodeJSON(map[string]string{fields[i]: fields[i+1]}) // cannot fail
+		end := bytes.TrimRight(head, "}\n")
+		if !bytes.HasPrefix(b, []byte("{}")) {
+			end = append(end, ',')
+		}
+		b = append(end, b[1:]...)
+	}
+	_, r.err = r.w.Write(b)
+}
+
+// printAll prints each of all as an object of a kind or, if the format is text, a table with its row. indent and
+// widths are those of printTable.
+func printAll[T any](r *results, kind, indent string, all []T, row func(T) []string, widths ...int) {
+	rows := make([][]string, 0, len(all))
+	for _, v := range all {
+		r.printJSON(kind, v)
+		rows = append(rows, row(v))
+	}
+	r.printTable(indent, rows, widths...)
 }
 
 // printLine prints a line if the format is text. It removes control characters from the arguments,

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 )
 
 func (a *app) resumeVerb() *cobra.Command {
 	var (
-		client, sink string
-		all          bool
+		of, sink string
+		all      bool
 	)
 	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "resume [URL] (--data DIR | -c FILE)",
@@ -28,38 +29,39 @@ func (a *app) resumeVerb() *cobra.Command {
 			case several && len(args) > 0:
 				return newUsageError(cmd, "give a URL, or --sink or --all without one")
 			case several:
-				return a.resumeExpired(cmd, sink, client)
+				return a.resumeExpired(cmd, sink, of)
 			}
 			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
-				return a.resumePage(ctx, m, url, client)
+				return resumePage(ctx, m, url, of)
 			})
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 	fs := cmd.Flags()
-	fs.StringVar(&client, "client", "", "only the subscriptions of the client `NAME` (default all)")
+	fs.StringVar(&of, "client", "", "only the subscriptions of the client `NAME` (default all)")
 	fs.StringVar(&sink, "sink", "", "all expired subscriptions to the sink `NAME`")
 	fs.BoolVar(&all, "all", false, "all expired subscriptions")
 	return cmd
 }
 
-func (a *app) resumePage(ctx context.Context, m process, url, client string) error {
+func resumePage(ctx context.Context, m process, url, of string) error {
 	subs, err := loadSubscriptions(ctx, m, url)
 	if err != nil {
 		return err
 	}
-	if err := m.Resume(ctx, url, client); err != nil {
+	if err := m.Resume(ctx, url, of); err != nil {
 		subs = slices.DeleteFunc(subs, func(s inspect.Subscription) bool { return s.State == inspect.StateActive })
-		if client != "" && isNotFound(err) && len(subs) > 0 {
-			return fmt.Errorf("no subscription of client %q to %s is expired or paused; name a client that has one with --client: %s", client, url, clientNames(subs))
+		if of != "" && isNotFound(err) && len(subs) > 0 {
+			return fmt.Errorf("no subscription of client %q to %s is expired or paused; name a client that has one with --client: %s", of, url, clientNames(subs))
 		}
 		return err
 	}
-	return a.printDone(doneLine{"resumed", url, client}, "%s is watched again, from a fresh baseline", url)
+	m.out.printDone("resumed", client.Target{URL: url, Client: of}, "%s is watched again, from a fresh baseline", url)
+	return nil
 }
 
-// resumeExpired resumes the expired subscriptions of all pages that name sink and belong to
-// client. An empty sink or client means all.
-func (a *app) resumeExpired(cmd *cobra.Command, sink, client string) error {
+// resumeExpired resumes the expired subscriptions of all pages that name sink and belong to the client of. An empty
+// sink or client means all.
+func (a *app) resumeExpired(cmd *cobra.Command, sink, of string) error {
 	dir, err := a.dataDirectory(cmd)
 	if err != nil {
 		return err
@@ -68,14 +70,13 @@ func (a *app) resumeExpired(cmd *cobra.Command, sink, client string) error {
 		if err := a.checkSink(cmd, m, sink); err != nil {
 			return err
 		}
-		l, err := m.List(ctx, inspect.ListFilter{Client: client})
+		l, err := m.List(ctx, inspect.ListFilter{Client: of})
 		if err != nil {
 			return err
 		}
 		if err := a.printLanes(ctx, m); err != nil {
 			return err
 		}
-		out := a.newResults()
 		var failed []error
 		resumed := 0
 		for _, d := range expiredSubscriptions(l.Pages, sink) {
@@ -84,27 +85,26 @@ func (a *app) resumeExpired(cmd *cobra.Command, sink, client string) error {
 				continue
 			}
 			resumed++
-			out.printJSON(d)
-			out.printLine("%s is watched again for client %s, from a fresh baseline", d.URL, d.Client)
+			m.out.printDone("resumed", d, "%s is watched again for client %s, from a fresh baseline", d.URL, d.Client)
 		}
 		switch {
 		case resumed > 0 || len(failed) > 0:
-		case sink != "" || client != "":
-			failed = append(failed, errors.New("no such subscription is expired; list shows which ones are, and why"))
+		case sink != "" || of != "":
+			return matchesNothing("no such subscription is expired; list shows which ones are, and why")
 		default:
-			out.printLine("no subscription is expired")
+			m.out.printLine("no subscription is expired")
 		}
-		return errors.Join(append(failed, out.flush())...)
+		return errors.Join(failed...)
 	})
 }
 
 // expiredSubscriptions returns the pairs of page and client with an expired subscription to sink. An empty
 // sink means any.
-func expiredSubscriptions(pages []inspect.Page, sink string) []doneLine {
-	var found []doneLine
+func expiredSubscriptions(pages []inspect.Page, sink string) []client.Target {
+	var found []client.Target
 	for _, p := range pages {
 		for _, s := range p.Subscriptions {
-			d := doneLine{"resumed", p.URL, s.Client}
+			d := client.Target{URL: p.URL, Client: s.Client}
 			if s.State == inspect.StateExpired && (sink == "" || slices.Contains(s.Sinks, sink)) && !slices.Contains(found, d) {
 				found = append(found, d)
 			}

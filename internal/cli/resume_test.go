@@ -46,7 +46,7 @@ func TestResumeOfWhatWasResumed(t *testing.T) {
 		"":    "nothing is expired or paused",
 		"ops": `name a client that has one with --client: "legal"`,
 	} {
-		if err := new(app).resumePage(t.Context(), process{Client: own}, "https://example.com/", client); err == nil || !strings.Contains(err.Error(), want) {
+		if err := resumePage(t.Context(), process{Client: own}, "https://example.com/", client); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("client %q: got %v, want %s", client, err, want)
 		}
 	}

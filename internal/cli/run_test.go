@@ -190,7 +190,7 @@ func TestSecondSignal(t *testing.T) {
 	if err := <-ended; err == nil || !d.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Fatalf("got %v, %s", err, &d.stderr)
 	}
-	expectExit(t, 0, "1 pending", "list", "--data", s.data)
+	expectExit(t, 0, "hook  ok      1        0     ", "list", "--data", s.data)
 	s.hook.answers <- http.StatusOK
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 	if got := <-s.hook.ids; got != id || len(s.hook.ids) != 0 {

@@ -26,7 +26,6 @@ import (
 
 // sinkTestLine is the JSON of a test of one sink.
 type sinkTestLine struct {
-	Kind      string `json:"kind"`
 	Sink      string `json:"sink"`
 	Delivered bool   `json:"delivered"`
 	// Answer is the status that the receiver answered with, if its protocol has one.
@@ -40,19 +39,7 @@ type sinkTestLine struct {
 }
 
 func (a *app) sinkVerb() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sink",
-		Short: "Tests the sinks of a configuration",
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return newUsageError(cmd, "write %s test NAME -c FILE", cmd.CommandPath())
-			}
-			return newUsageError(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbNames(cmd)))
-		},
-	}
-	cmd.AddCommand(a.sinkTestVerb())
-	return cmd
+	return group("sink", "Tests the sinks of a configuration", "test NAME -c FILE", a.sinkTestVerb())
 }
 
 func (a *app) sinkTestVerb() *cobra.Command {
@@ -124,7 +111,7 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 		if line.Delivered {
 			line.Advice = a.suggestCommands(cmd.Context(), c.Router.Dir, name)
 		}
-		out.printJSON(line)
+		out.printJSON("sink_test", line)
 		switch {
 		case !line.Delivered:
 			failed = append(failed, fmt.Errorf("sink %s: %s; %s", name, line.Reason, line.Advice))
@@ -221,7 +208,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	if err == nil {
 		err = s.Deliver(attempt, vokter.TestNotification(began))
 	}
-	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
+	line := sinkTestLine{Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
 	line.Answer, line.Reason = at.result()
 	switch {
 	case err == nil:

@@ -110,7 +110,7 @@ func TestSinkTest(t *testing.T) {
 			}
 			asJSON := runCLI(t, "sink", "test", "team", "-c", path, "--format", "json")
 			var l sinkTestLine
-			if err := json.Unmarshal([]byte(asJSON.stdout), &l); err != nil || l.Kind != "sink_test" || l.Sink != "team" || l.Delivered != (tt.code == 0) || asJSON.code != tt.code {
+			if err := json.Unmarshal([]byte(asJSON.stdout), &l); err != nil || l.Sink != "team" || l.Delivered != (tt.code == 0) || asJSON.code != tt.code {
 				t.Errorf("got %+v, %v", asJSON, err)
 			}
 			if strings.Contains(line+asJSON.stdout+asJSON.stderr, testSecret) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -53,20 +53,21 @@ func (a *app) subscribeVerb() *cobra.Command {
 				if !created {
 					kind, says = "subscribed_before", "client %s has this subscription to %s already"
 				}
-				return a.printDone(doneLine{kind, s.URL, s.Client}, says, s.Client, s.URL)
+				m.out.printDone(kind, client.Target{URL: s.URL, Client: s.Client}, says, s.Client, s.URL)
+				return nil
 			})
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 	flags.add(cmd.Flags())
 	return cmd
 }
 
 func (a *app) pauseVerb() *cobra.Command {
 	var (
-		client string
+		of     string
 		length time.Duration
 	)
-	cmd := a.flags.addTo(&cobra.Command{
+	cmd := a.pageVerb(&cobra.Command{
 		Use:   "pause URL [--for DURATION] (--data DIR | -c FILE)",
 		Short: "Pauses the subscriptions of a client on a page",
 		Long: "Pauses the subscriptions of a client on a page until resume or, with --for, until that time has passed. Meanwhile changes notify nobody, " +
@@ -74,61 +75,41 @@ func (a *app) pauseVerb() *cobra.Command {
 			"What changes during the pause is not reported later. For subscriptions that are paused already, the end of the pause is replaced.",
 		Example: `  vokter-stream pause https://example.com/ --for 24h --data DIR
   vokter-stream pause https://example.com/ --client legal -c FILE`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error {
-				var until time.Time
-				if length > 0 {
-					until = time.Now().Add(length).UTC().Truncate(time.Second)
-				}
-				subs, err := loadSubscriptions(ctx, m, url)
-				if err != nil {
-					return err
-				}
-				if err := m.Pause(ctx, url, client, until); err != nil {
-					return namingClients(err, subs, url, client)
-				}
-				end := "it is resumed"
-				if !until.IsZero() {
-					end = formatTime(until, time.Now())
-				}
-				return a.printDone(pausedLine{doneLine{"paused", url, client}, until}, "client %s is not notified of %s until %s", client, url, end)
-			})
-		},
-	}, outputFlags|directoryFlags|configFlags)
-	cmd.Flags().StringVar(&client, "client", "default", "the `NAME` of the client")
+	}, func(ctx context.Context, m process, url string) error {
+		p := client.Pause{Target: client.Target{URL: url, Client: of}}
+		end := "it is resumed"
+		if length > 0 {
+			p.Until = time.Now().Add(length).UTC().Truncate(time.Second)
+			end = formatTime(p.Until, time.Now())
+		}
+		subs, err := loadSubscriptions(ctx, m, url)
+		if err != nil {
+			return err
+		}
+		if err := m.Pause(ctx, url, of, p.Until); err != nil {
+			return namingClients(err, subs, url, of)
+		}
+		m.out.printDone("paused", p, "client %s is not notified of %s until %s", of, url, end)
+		return nil
+	})
+	cmd.Flags().StringVar(&of, "client", "default", "the `NAME` of the client")
 	cmd.Flags().Var(&durationFlag{&length}, "for", "how long the pause lasts, such as 24h (default: until resume)")
 	return cmd
-}
-
-// pausedLine is the JSON of a pause.
-type pausedLine struct {
-	doneLine
-	Until time.Time `json:"until,omitzero"`
-}
-
-// checkedLine is the JSON of a check that was asked for.
-type checkedLine struct {
-	Kind string `json:"kind"`
-	URL  string `json:"url"`
-	inspect.Check
 }
 
 // checkTimeout is how long the verb check waits for its check.
 const checkTimeout = 2 * time.Minute
 
 func (a *app) checkVerb() *cobra.Command {
-	return a.flags.addTo(&cobra.Command{
+	return a.pageVerb(&cobra.Command{
 		Use:   "check URL (--data DIR | -c FILE)",
 		Short: "Checks a page now",
 		Long: "Checks a page now, whatever its interval, and prints what the check found. The exit code is 1 if it failed. The waits that its host asked for are kept. " +
 			"If no process runs the data directory, the page is checked when one starts.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPage(cmd, args, func(ctx context.Context, m process, url string) error { return a.checkNow(ctx, m, url) })
-		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, checkNow)
 }
 
-func (a *app) checkNow(ctx context.Context, m process, url string) error {
+func checkNow(ctx context.Context, m process, url string) error {
 	before, err := lastCheck(ctx, m, url)
 	if err != nil {
 		return err
@@ -137,7 +118,8 @@ func (a *app) checkNow(ctx context.Context, m process, url string) error {
 		return err
 	}
 	if m.router != nil {
-		return a.printDone(doneLine{"due", url, ""}, "no process runs the data directory; %s is checked when one starts", url)
+		m.out.printDone("due", client.PageRef{URL: url}, "no process runs the data directory; %s is checked when one starts", url)
+		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("the check of %s has not ended within %v; explain shows it later", url, checkTimeout))
 	defer cancel()
@@ -151,13 +133,12 @@ func (a *app) checkNow(ctx context.Context, m process, url string) error {
 		case err != nil:
 			return err
 		case c.Check > before.Check:
-			out := a.newResults()
-			out.printJSON(checkedLine{"checked", url, c})
+			m.out.printObject(c, "kind", "checked", "url", url)
 			if c.Result == flow.OutcomeFailed {
-				return cmp.Or(out.flush(), fmt.Errorf("%s: %s", url, checkOutcome(c)))
+				return fmt.Errorf("%s: %s", url, checkOutcome(c))
 			}
-			out.printLine("%s: %s", url, checkOutcome(c))
-			return out.flush()
+			m.out.printLine("%s: %s", url, checkOutcome(c))
+			return nil
 		}
 		select {
 		case <-ctx.Done():

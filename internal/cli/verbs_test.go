@@ -36,7 +36,7 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 	}
 	expectExit(t, 0, "privacy       did not match: ", "explain", s.page.URL, "--data", s.data)
 	expectExit(t, 1, "is not watched", "explain", s.page.URL+"/other", "--data", s.data)
-	expectExit(t, 0, "active   sink hook", "list", "--data", s.data)
+	expectExit(t, 0, "hook  ok      0        0     ", "list", "--data", s.data)
 
 	expectExit(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
 	expectExit(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
@@ -130,9 +130,9 @@ func TestGoneAndReplayed(t *testing.T) {
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 	id := <-s.hook.ids
-	expectExit(t, 0, "expired  sink hook", "list", "--data", s.data)
+	expectExit(t, 0, "hook  expired since", "list", "--data", s.data)
 	expectExit(t, 0, "expired since", "list", "--verbose", "--data", s.data)
-	expectExit(t, 0, "1 dead letter", "list", "--data", s.data)
+	expectExit(t, 0, "  0        1     none known ", "list", "--data", s.data)
 
 	expectExit(t, 0, id, "replay", "-c", s.config, "--sink", "hook", "--dry-run")
 	expectExit(t, 1, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
@@ -156,7 +156,7 @@ func TestGoneAndReplayed(t *testing.T) {
 	if got := <-s.hook.ids; got != id {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}
-	expectExit(t, 0, "active   sink hook", "list", "--data", s.data)
+	expectExit(t, 0, "hook  ok      0        0     ", "list", "--data", s.data)
 	expectExit(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
 }
 
