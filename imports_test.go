@@ -16,7 +16,7 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
 	{pkg: "inspect", may: []string{"internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch", "sinks"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
@@ -36,10 +36,10 @@ var direction = []struct {
 	{pkg: "pipeline/kafka/internal/changelog", may: []string{"internal/engine", "pipeline", "pipeline/kafka/internal/admin", "pipeline/store"}},
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/expiring", "test/testcert", "pipeline/store"}, watermill: true},
-	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/restless", "pipeline/text", "pipeline/schedule", "internal/bounded", "internal/committed", "internal/lease", "internal/stored"}},
-	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/htmltree", "internal/span", "internal/warm"}},
+	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/restless", "pipeline/text", "pipeline/schedule", "internal/stored"}},
+	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/htmltree", "internal/memory", "internal/span"}},
 	{pkg: "stages/fetch/readers/wasm", may: []string{"pipeline", "pipeline/registry", "stages/fetch"}},
-	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/committed", "internal/lease", "internal/stored", "internal/warm", "internal/outbound", "internal/span", "internal/render"}},
+	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/memory", "internal/stored", "internal/outbound", "internal/span", "internal/render"}},
 	{pkg: "sinks/kafka", may: []string{"pipeline/flow", "pipeline", "internal/outbound", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "sinks/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
@@ -72,10 +72,6 @@ var direction = []struct {
 	{pkg: "internal/memory", may: nil},
 	{pkg: "internal/span", may: []string{"pipeline/flow"}},
 	{pkg: "deploy", may: nil}, // tests of its files
-	{pkg: "internal/warm", may: nil},
-	{pkg: "internal/bounded", may: nil},
-	{pkg: "internal/committed", may: []string{"internal/bounded", "pipeline/flow"}},
-	{pkg: "internal/lease", may: nil},
 	{pkg: "internal/stored", may: []string{"pipeline"}},
 	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/recorded", may: nil},

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/span"
-	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -52,7 +52,7 @@ type Router struct {
 	// startTook is how long the start took, in nanoseconds; 0 before its end.
 	startTook atomic.Int64
 	ended     chan struct{}
-	workers   *warm.Pool
+	workers   *memory.Pool
 	notReady  atomic.Pointer[error]
 	// keptNotifications is how many notifications were kept when Run ended.
 	keptNotifications atomic.Int64
@@ -110,7 +110,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
-		workers: warm.New(maxIdleWorkers), stopErr: make(chan error, 1), finish: make(chan struct{}),
+		workers: memory.NewPool(maxIdleWorkers), stopErr: make(chan error, 1), finish: make(chan struct{}),
 		explainSlots: make(semaphore, 1), listSlots: make(semaphore, 1), previewSlots: make(semaphore, maxPreviews), compareSlots: make(semaphore, maxComparisons()),
 		requestedChecks: make(pageSet),
 		recent:          inspect.NewRecent(),

@@ -18,8 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/internal/committed"
 	"github.com/vokter/vokter/internal/span"
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -134,7 +134,7 @@ type Delivery struct {
 	pool     *pool
 	handOver func(*inFlightAttempt)
 	// queues are the queues of receivers as they were stored last.
-	queues *committed.Cache[Queue]
+	queues *stored.Committed[Queue]
 	// endingDigests says that each digest ends as soon as it begins; see EndDigests.
 	endingDigests atomic.Bool
 }
@@ -144,7 +144,7 @@ var _ flow.Processor = (*Delivery)(nil)
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
-	d := &Delivery{cfg: cfg, live: liveSettings{users: make(map[*settings]int)}, queues: committed.New[Queue](cachedQueues)}
+	d := &Delivery{cfg: cfg, live: liveSettings{users: make(map[*settings]int)}, queues: stored.NewCommitted[Queue](cachedQueues)}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
 	d.pool = newPool(&d.cfg, &d.live)
 	d.handOver = d.pool.accept

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/vokter/vokter/internal/lease"
+	"github.com/vokter/vokter/internal/stored"
 )
 
 // phase is how far an attempt has come. Its order is that of the constants, and an attempt never goes back.
@@ -55,7 +55,7 @@ type receiverInfo struct {
 // An attempt calls its sink only if its lease is committed when its slot is free.
 type attemptTracker struct {
 	// attempts are those that this process makes, by receiver and number.
-	attempts lease.Table[uint64, *inFlightAttempt]
+	attempts stored.Leases[uint64, *inFlightAttempt]
 
 	mu        sync.Mutex
 	receivers map[string]receiverInfo
@@ -73,7 +73,7 @@ func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	defer fs.mu.Unlock()
 	before, _ := fs.attempts.Committed(receiver)
 	if q.InFlight {
-		fs.attempts.Commit(receiver, q.Attempt, q.AttemptBegan)
+		fs.attempts.Commit(receiver, q.Attempt)
 	} else {
 		fs.attempts.End(receiver)
 	}
@@ -144,7 +144,7 @@ func (fs *attemptTracker) isResultExpected(receiver string, number, epoch uint64
 func (fs *attemptTracker) hasPostedResults(owned func(receiver string) bool) (found bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	fs.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) {
+	fs.attempts.Each(func(receiver string, l stored.Lease[uint64, *inFlightAttempt]) {
 		found = found || l.Value.phase == phasePosted && owned(receiver)
 	})
 	return found

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vokter/vokter/internal/warm"
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -42,7 +42,7 @@ type pool struct {
 
 	ctx       context.Context // of run; nil before it
 	posting   context.Context // of the results: done postGrace after ctx
-	workers   *warm.Pool      // calls runAttempt
+	workers   *memory.Pool    // calls runAttempt
 	stopped   bool
 	usedSlots [slowSlot + 1]int
 	// queued are the attempts that wait for a slot, in order.
@@ -160,7 +160,7 @@ func (p *pool) run(ctx context.Context) error {
 	}
 	posting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	p.ctx, p.posting, p.workers = ctx, posting, warm.New(p.cfg.Fast)
+	p.ctx, p.posting, p.workers = ctx, posting, memory.NewPool(p.cfg.Fast)
 	defer p.workers.Close()
 	p.dispatch()
 	p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/lease"
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -187,9 +187,9 @@ func (w *simulation) handle(m flow.Message) {
 }
 
 // poolSnapshot returns what a pool knows, without the attempts of transactions that may be undone.
-func poolSnapshot(p *pool) (map[string]receiverInfo, map[string]lease.Lease[uint64, *inFlightAttempt]) {
-	attempts := make(map[string]lease.Lease[uint64, *inFlightAttempt])
-	p.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) { attempts[receiver] = l })
+func poolSnapshot(p *pool) (map[string]receiverInfo, map[string]stored.Lease[uint64, *inFlightAttempt]) {
+	attempts := make(map[string]stored.Lease[uint64, *inFlightAttempt])
+	p.attempts.Each(func(receiver string, l stored.Lease[uint64, *inFlightAttempt]) { attempts[receiver] = l })
 	return maps.Clone(p.receivers), attempts
 }
 

@@ -1,5 +1,5 @@
-// Package memory finds out how much memory the process may use, and limits what concurrent work
-// takes of it.
+// Package memory finds out how much memory the process may use, limits what concurrent work takes of it, and
+// reuses the stacks of goroutines.
 package memory
 
 import (

@@ -1,5 +1,8 @@
-// Package stored encodes the values that a stage keeps in its state: one byte with the format of the
-// stage, and CBOR (RFC 8949). Fields are named by their tags, those for cbor or else those for json.
+// Package stored is for values that a stage keeps in its state: it encodes them, keeps them in memory as
+// they were stored last, and remembers which of the work that they tell of was begun by this process.
+//
+// A value is one byte with the format of the stage, and CBOR (RFC 8949). Fields are named by their tags,
+// those for cbor or else those for json.
 package stored
 
 import (

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/span"
-	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -206,7 +206,7 @@ func (s *Stage) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{}, s.cfg.InFlight)
 	active := 0
-	workers := warm.New(idleWorkers)
+	workers := memory.NewPool(idleWorkers)
 	defer workers.Close()
 	defer func() {
 		cancel()

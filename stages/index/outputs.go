@@ -117,8 +117,9 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 // publishRequest publishes a request.
 func (s *Stage) publishRequest(tx flow.Tx, st flow.State, o requestCheck) (err error) {
 	page, nonce := o.Request.Page, o.Request.Nonce // what the functions capture, and not o
-	s.run.requests.Begin(page, nonce, s.cfg.Epoch(page), o.Interval)
-	tx.OnCommit(func() { s.run.requests.Commit(page, nonce, s.cfg.Steady()) })
+	sent := &request{interval: o.Interval}
+	s.run.requests.Begin(page, nonce, s.cfg.Epoch(page), sent)
+	tx.OnCommit(func() { s.run.requestSent(page, nonce, sent, s.cfg.Steady()) })
 	if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > lateDelay(o.Interval) {
 		tx.OnCommit(func() { s.run.noteLate(page, s.cfg.Steady()) })
 	}

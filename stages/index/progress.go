@@ -7,7 +7,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/vokter/vokter/internal/committed"
 	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -197,10 +196,10 @@ const cachedBytes = 32 << 20
 
 // cache holds pages as they were stored last.
 type cache struct {
-	*committed.Cache[*loadedPage]
+	*stored.Committed[*loadedPage]
 }
 
-func newCache() cache { return cache{committed.New[*loadedPage](cachedBytes)} }
+func newCache() cache { return cache{stored.NewCommitted[*loadedPage](cachedBytes)} }
 
 // load returns the page of tx in this epoch, or nil if nothing is stored of it. Nobody may change it,
 // except a clone of it.

@@ -6,16 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vokter/vokter/internal/lease"
+	"github.com/vokter/vokter/internal/stored"
 )
 
 // runState is what one process knows of its pages and does not store. Except commanded and requests that
 // begin, it changes after commits only. One commit may cover several messages of a page.
 type runState struct {
 	limit int
-	// requests are the unanswered requests of this process, by page and nonce, with the interval
-	// of the page. Since is when the page was first requested without an answer, by Config.Steady.
-	requests lease.Table[string, time.Duration]
+	// requests are the unanswered requests of this process, by page and nonce.
+	requests stored.Leases[string, *request]
 
 	mu        sync.Mutex
 	counts    map[string]int // accepted checks by page, where there is a limit
@@ -26,6 +25,12 @@ type runState struct {
 	// there is a limit.
 	reports map[string][2]string
 	late    map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
+}
+
+// request is an unanswered request for a page.
+type request struct {
+	interval time.Duration // of the page
+	since    time.Time     // when the page was first requested without an answer, by Config.Steady
 }
 
 func newRun(limit int) *runState {
@@ -77,6 +82,15 @@ func (r *runState) noteLate(page string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late[page] = now
+}
+
+// requestSent notes that the request with nonce for page was committed, at now by Config.Steady.
+func (r *runState) requestSent(page, nonce string, sent *request, now time.Time) {
+	sent.since = now
+	if open, ok := r.requests.Committed(page); ok {
+		sent.since = open.Value.since
+	}
+	r.requests.Commit(page, nonce)
 }
 
 // requestLost reports whether the outstanding request of p, if any, was not made by this process in this
@@ -184,8 +198,8 @@ func (s *Stage) Overdue() []string {
 	r.pruneLate(now)
 	r.requests.Keep(s.cfg.Owned)
 	var pages []string
-	r.requests.Each(func(page string, l lease.Lease[string, time.Duration]) {
-		if now.Sub(l.Since) > max(2*l.Value, overdueAfter) {
+	r.requests.Each(func(page string, l stored.Lease[string, *request]) {
+		if now.Sub(l.Value.since) > max(2*l.Value.interval, overdueAfter) {
 			pages = append(pages, page)
 		}
 	})
@@ -214,8 +228,8 @@ func (s *Stage) Late() int {
 	defer r.mu.Unlock()
 	r.pruneLate(now)
 	n := len(r.late)
-	r.requests.Each(func(page string, l lease.Lease[string, time.Duration]) {
-		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(l.Since) > lateDelay(l.Value) {
+	r.requests.Each(func(page string, l stored.Lease[string, *request]) {
+		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(l.Value.since) > lateDelay(l.Value.interval) {
 			n++
 		}
 	})

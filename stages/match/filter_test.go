@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // evictTables removes the tables from memory.
-func (h stageTest) evictTables() { h.p.cache = bounded.New[tableKey, *table](h.p.cfg.Cache) }
+func (h stageTest) evictTables() { h.p.cache = stored.NewCache[tableKey, *table](h.p.cfg.Cache) }
 
 // TestEveryChangeHasNoFilter: a large table with a subscription without keywords is read for each
 // change.

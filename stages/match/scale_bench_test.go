@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -80,7 +80,7 @@ func BenchmarkSubscribers(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/build", n), func(b *testing.B) {
 			var size float64
 			for b.Loop() {
-				p.cache = bounded.New[tableKey, *table](0)
+				p.cache = stored.NewCache[tableKey, *table](0)
 				before := heapSize()
 				t := newTestTable(p.cfg.Languages)
 				if err := recordsOf(st.Begin(), page, tableKey{"inc", "doc"}).all(t.add); err != nil || t.index.len() < n {

@@ -23,7 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -61,7 +61,7 @@ type Config struct {
 // messages.
 type Processor struct {
 	cfg   Config
-	cache *bounded.Cache[tableKey, *table]
+	cache *stored.Cache[tableKey, *table]
 	runID string // identifies this Processor in filters; see analysisID
 }
 
@@ -88,7 +88,7 @@ func New(cfg Config) *Processor {
 	if cfg.Records == nil {
 		cfg.Records = func(string) []string { return nil }
 	}
-	return &Processor{cfg: cfg, cache: bounded.New[tableKey, *table](cfg.Cache), runID: rand.Text()}
+	return &Processor{cfg: cfg, cache: stored.NewCache[tableKey, *table](cfg.Cache), runID: rand.Text()}
 }
 
 // memoryPerByte is how many bytes of memory it takes to handle a message, for each byte of its

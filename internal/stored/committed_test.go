@@ -1,13 +1,14 @@
-package committed
+package stored_test
 
 import (
 	"testing"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/test/txtest"
 )
 
 func TestOnlyWhatIsCommittedCounts(t *testing.T) {
-	c, s := New[int](1000), txtest.New()
+	c, s := stored.NewCommitted[int](1000), txtest.New()
 	expect := func(epoch uint64, want int) {
 		t.Helper()
 		if got, ok := c.Get("k", epoch); ok != (want > 0) || got != want {

@@ -1,4 +1,4 @@
-package bounded
+package stored
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestValues(t *testing.T) {
-	c := New[string, int](100)
+	c := NewCache[string, int](100)
 	c.Put("a", 1, 10)
 	c.Put("b", 2, 20)
 	c.Put("a", 3, 30)
@@ -38,7 +38,7 @@ func TestValues(t *testing.T) {
 
 // TestBytesAreBounded also uses some values all the time, most of which must stay.
 func TestBytesAreBounded(t *testing.T) {
-	c := New[int, int](1000)
+	c := NewCache[int, int](1000)
 	const often = 10
 	misses := 0
 	for i := range 10_000 {
@@ -58,13 +58,13 @@ func TestBytesAreBounded(t *testing.T) {
 
 func TestUnusedValuesGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New[string, int](1000)
+		c := NewCache[string, int](1000)
 		c.Put("used", 1, 10)
 		for i := range 50 {
 			c.Put(fmt.Sprint(i), 1, 10)
 		}
 		for range 8 {
-			time.Sleep(Unused / 3)
+			time.Sleep(unused / 3)
 			if _, ok := c.Get("used"); !ok {
 				t.Fatal("a value that is used is gone")
 			}
@@ -72,12 +72,12 @@ func TestUnusedValuesGo(t *testing.T) {
 		if c.Bytes() != 10 {
 			t.Errorf("%d bytes are left, want 10", c.Bytes())
 		}
-		time.Sleep(2*Unused + time.Second)
+		time.Sleep(2*unused + time.Second)
 		if c.Bytes() != 0 || c.entries != nil {
 			t.Errorf("%d bytes are left, want none", c.Bytes())
 		}
 		c.Put("again", 1, 10)
-		time.Sleep(2*Unused + time.Second)
+		time.Sleep(2*unused + time.Second)
 		if c.Bytes() != 0 {
 			t.Errorf("%d bytes are left, want none", c.Bytes())
 		}

@@ -1,5 +1,4 @@
-// Package bounded has a cache with a limit in bytes. It removes values that nobody used for a minute or two.
-package bounded
+package stored
 
 import (
 	"math"
@@ -7,31 +6,32 @@ import (
 	"time"
 )
 
-// Unused is how long a value stays in a Cache without being used, and at most twice as long.
-const Unused = time.Minute
+// unused is how long a value stays in a Cache without being used, and at most twice as long.
+const unused = time.Minute
 
 // evictionSample is how many values, chosen at random, are compared to find one that was not used for long.
 const evictionSample = 5
 
-// Cache holds values by key. It is safe for concurrent use.
+// Cache holds values by key, with a limit in bytes. It removes values that nobody used for a minute or two. It
+// is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	limit int64
 
 	mu      sync.Mutex
-	entries map[K]*entry[V] // nil if there is none
+	entries map[K]*cached[V] // nil if there is none
 	bytes   int64
 	// uses counts the uses of all values. The last sweep set usesAtSweep to it.
 	uses, usesAtSweep uint64
 }
 
-type entry[V any] struct {
+type cached[V any] struct {
 	value V
 	bytes int64
 	used  uint64 // the number of the last use
 }
 
-// New returns an empty Cache for values of so many bytes in total.
-func New[K comparable, V any](limit int64) *Cache[K, V] { return &Cache[K, V]{limit: limit} }
+// NewCache returns an empty Cache for values of so many bytes in total.
+func NewCache[K comparable, V any](limit int64) *Cache[K, V] { return &Cache[K, V]{limit: limit} }
 
 // Get returns the value of k. It returns false if there is none.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
@@ -67,22 +67,22 @@ func (c *Cache[K, V]) Put(k K, v V, bytes int64) {
 	if e != nil && c.bytes+bytes-e.bytes <= c.limit {
 		c.uses++
 		c.bytes += bytes - e.bytes
-		*e = entry[V]{v, bytes, c.uses}
+		*e = cached[V]{v, bytes, c.uses}
 		return
 	}
 	if e != nil {
 		c.remove(k, e)
 	}
 	if c.entries == nil {
-		c.entries = make(map[K]*entry[V])
-		time.AfterFunc(Unused, c.sweep)
+		c.entries = make(map[K]*cached[V])
+		time.AfterFunc(unused, c.sweep)
 	}
 	c.uses++
 	c.bytes += bytes
 	for c.bytes > c.limit && len(c.entries) > 0 {
 		c.evict()
 	}
-	c.entries[k] = &entry[V]{v, bytes, c.uses}
+	c.entries[k] = &cached[V]{v, bytes, c.uses}
 }
 
 // Delete removes the values with the keys for which which returns true.
@@ -103,7 +103,7 @@ func (c *Cache[K, V]) Bytes() int64 {
 	return c.bytes
 }
 
-func (c *Cache[K, V]) remove(k K, e *entry[V]) {
+func (c *Cache[K, V]) remove(k K, e *cached[V]) {
 	delete(c.entries, k)
 	c.bytes -= e.bytes
 }
@@ -137,5 +137,5 @@ func (c *Cache[K, V]) sweep() {
 		c.entries = nil // deleting entries does not shrink a map
 		return
 	}
-	time.AfterFunc(Unused, c.sweep)
+	time.AfterFunc(unused, c.sweep)
 }

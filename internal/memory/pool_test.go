@@ -1,4 +1,4 @@
-package warm
+package memory
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(2)
+		p := NewPool(2)
 		var mu sync.Mutex
 		ran := 0
 		hold := make(chan struct{})

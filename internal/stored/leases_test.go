@@ -1,14 +1,9 @@
-package lease
+package stored
 
-import (
-	"testing"
-	"time"
-)
-
-var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+import "testing"
 
 // wantFound checks which work of "k" is found in an epoch.
-func wantFound(t *testing.T, table *Table[int, string], epoch uint64, ids ...int) {
+func wantFound(t *testing.T, table *Leases[int, string], epoch uint64, ids ...int) {
 	t.Helper()
 	for id := range 10 {
 		wanted := false
@@ -22,19 +17,19 @@ func wantFound(t *testing.T, table *Table[int, string], epoch uint64, ids ...int
 }
 
 func TestBegunWorkIsFoundBeforeItsCommit(t *testing.T) {
-	var table Table[int, string]
+	var table Leases[int, string]
 	wantFound(t, &table, 0)
 	table.Begin("k", 1, 0, "one")
 	wantFound(t, &table, 0, 1)
 	if l, ok := table.Committed("k"); ok {
 		t.Errorf("before the commit the table has %+v", l)
 	}
-	table.Commit("k", 1, t0)
+	table.Commit("k", 1)
 	if l, ok := table.Committed("k"); !ok || l.ID != 1 || l.Value != "one" {
 		t.Errorf("after the commit the table has %+v, %v", l, ok)
 	}
 	wantFound(t, &table, 0, 1)
-	table.Commit("k", 1, t0) // a message that does not touch the work
+	table.Commit("k", 1) // a message that does not touch the work
 	wantFound(t, &table, 0, 1)
 	table.End("k")
 	wantFound(t, &table, 0)
@@ -44,14 +39,14 @@ func TestBegunWorkIsFoundBeforeItsCommit(t *testing.T) {
 }
 
 func TestAnUndoneTransactionLeavesTheCommittedLease(t *testing.T) {
-	var table Table[int, string]
+	var table Leases[int, string]
 	table.Begin("k", 1, 0, "one")
-	table.Commit("k", 1, t0)
+	table.Commit("k", 1)
 	table.Begin("k", 2, 0, "undone")
-	table.Commit("k", 1, t0)
+	table.Commit("k", 1)
 	wantFound(t, &table, 0, 1, 2)
 	table.Begin("k", 2, 0, "two")
-	table.Commit("k", 2, t0)
+	table.Commit("k", 2)
 	wantFound(t, &table, 0, 2)
 	if l, _ := table.Committed("k"); l.Value != "two" {
 		t.Errorf("committed is %+v, want what the repeated transaction began", l)
@@ -59,9 +54,9 @@ func TestAnUndoneTransactionLeavesTheCommittedLease(t *testing.T) {
 }
 
 func TestOneCommitCoversSeveralMessages(t *testing.T) {
-	var table Table[int, string]
+	var table Leases[int, string]
 	table.Begin("k", 1, 0, "one")
-	table.Commit("k", 1, t0)
+	table.Commit("k", 1)
 	// The first message ends work 1 and begins 2, the second replaces 2 by 3.
 	table.Begin("k", 2, 0, "two")
 	wantFound(t, &table, 0, 1, 2)
@@ -69,9 +64,9 @@ func TestOneCommitCoversSeveralMessages(t *testing.T) {
 	wantFound(t, &table, 0, 1, 3)
 	table.End("k")
 	wantFound(t, &table, 0, 3)
-	table.Commit("k", 2, t0)
+	table.Commit("k", 2)
 	wantFound(t, &table, 0, 3)
-	table.Commit("k", 3, t0)
+	table.Commit("k", 3)
 	wantFound(t, &table, 0, 3)
 	if l, _ := table.Committed("k"); l.Value != "three" {
 		t.Errorf("committed is %+v, want 3", l)
@@ -79,36 +74,23 @@ func TestOneCommitCoversSeveralMessages(t *testing.T) {
 }
 
 func TestWorkIsVoidInAnotherEpoch(t *testing.T) {
-	var table Table[int, string]
+	var table Leases[int, string]
 	table.Begin("k", 1, 7, "one")
 	wantFound(t, &table, 7, 1)
 	wantFound(t, &table, 8) // undone: another process had the key since
-	table.Commit("k", 1, t0)
+	table.Commit("k", 1)
 	wantFound(t, &table, 7, 1)
 	wantFound(t, &table, 8)
-	since := func(want time.Time) {
-		t.Helper()
-		if l, _ := table.Committed("k"); !l.Since.Equal(want) {
-			t.Errorf("since %v, want %v", l.Since, want)
-		}
-	}
-	table.Begin("k", 2, 8, "two")
-	table.Commit("k", 2, t0.Add(time.Hour))
-	since(t0) // nobody has answered 1
-	table.End("k")
-	table.Begin("k", 3, 8, "three")
-	table.Commit("k", 3, t0.Add(2*time.Hour))
-	since(t0.Add(2 * time.Hour))
 }
 
 func TestKeysOfOtherProcessesAreForgotten(t *testing.T) {
-	var table Table[int, string]
-	table.Commit("elsewhere", 1, t0) // begun by another process
+	var table Leases[int, string]
+	table.Commit("elsewhere", 1) // begun by another process
 	for _, key := range []string{"k", "other", "undone"} {
 		table.Begin(key, 1, 0, key)
 	}
-	table.Commit("k", 1, t0)
-	table.Commit("other", 1, t0)
+	table.Commit("k", 1)
+	table.Commit("other", 1)
 	keys := func() (keys int) {
 		table.Each(func(key string, l Lease[int, string]) {
 			if keys++; l.Value != key {

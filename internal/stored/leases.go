@@ -1,11 +1,8 @@
-// Package lease remembers which work this process has begun: the checks that it requested, the
-// attempts to deliver that it makes.
-package lease
+package stored
 
 import (
 	"maps"
 	"sync"
-	"time"
 )
 
 // Lease is work that this process has begun for a key.
@@ -13,15 +10,14 @@ type Lease[ID comparable, V any] struct {
 	// ID distinguishes the work from earlier and later work for the same key.
 	ID    ID
 	Value V
-	// Since is when the work was committed. A lease that replaces one which did not end keeps its time.
-	Since time.Time
 	// Epoch is that of the key when the work began.
 	Epoch uint64
 }
 
-// Table holds the leases of one process, in memory. The stored state of a key says which work is
-// under way, and Table whether this process began it, so that its result will come. After a
-// restart the table is empty, and nobody waits for what a dead process has begun.
+// Leases hold which work this process has begun: the checks that it requested, the attempts to deliver
+// that it makes. The stored state of a key says which work is under way, and Leases whether this process
+// began it, so that its result will come. After a restart there are none, and nobody waits for what a
+// dead process has begun.
 //
 // A key has at most two leases: that of its committed state, and one that an open transaction
 // begins. A transaction calls Begin; Commit or End follows after its commit.
@@ -33,8 +29,8 @@ type Lease[ID comparable, V any] struct {
 //   - The epoch of a key changes when this process gets the key again, after another process had
 //     it. Work of another epoch is void: what this process heard of it is lost.
 //
-// The zero Table is empty. It is safe for concurrent use.
-type Table[ID comparable, V any] struct {
+// The zero Leases are empty. They are safe for concurrent use.
+type Leases[ID comparable, V any] struct {
 	mu   sync.Mutex
 	keys map[string]keyLeases[ID, V]
 }
@@ -45,7 +41,7 @@ type keyLeases[ID comparable, V any] struct {
 }
 
 // Begin notes, before the commit, that the transaction begins the work id in epoch.
-func (t *Table[ID, V]) Begin(key string, id ID, epoch uint64, v V) {
+func (t *Leases[ID, V]) Begin(key string, id ID, epoch uint64, v V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.keys == nil {
@@ -56,17 +52,13 @@ func (t *Table[ID, V]) Begin(key string, id ID, epoch uint64, v V) {
 	t.keys[key] = ls
 }
 
-// Commit notes that by the committed state of key the work id is under way since a time, in this process or
-// another. It changes nothing if that was so before.
-func (t *Table[ID, V]) Commit(key string, id ID, since time.Time) {
+// Commit notes that by the committed state of key the work id is under way, in this process or another. It changes
+// nothing if that was so before.
+func (t *Leases[ID, V]) Commit(key string, id ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ls := t.keys[key]
 	if ls.begun != nil && ls.begun.ID == id {
-		ls.begun.Since = since
-		if ls.committed != nil {
-			ls.begun.Since = ls.committed.Since
-		}
 		ls = keyLeases[ID, V]{committed: ls.begun}
 	}
 	if ls.committed != nil && ls.committed.ID != id {
@@ -76,7 +68,7 @@ func (t *Table[ID, V]) Commit(key string, id ID, since time.Time) {
 }
 
 // End notes that by the committed state of key no work is under way.
-func (t *Table[ID, V]) End(key string) {
+func (t *Leases[ID, V]) End(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ls := t.keys[key]
@@ -85,7 +77,7 @@ func (t *Table[ID, V]) End(key string) {
 }
 
 // setLeases stores the leases of key. t.mu is held.
-func (t *Table[ID, V]) setLeases(key string, ls keyLeases[ID, V]) {
+func (t *Leases[ID, V]) setLeases(key string, ls keyLeases[ID, V]) {
 	if ls.committed == nil && ls.begun == nil {
 		delete(t.keys, key)
 		return
@@ -94,7 +86,7 @@ func (t *Table[ID, V]) setLeases(key string, ls keyLeases[ID, V]) {
 }
 
 // Find returns the work id if this process has begun it in epoch. ok is false otherwise.
-func (t *Table[ID, V]) Find(key string, id ID, epoch uint64) (l Lease[ID, V], ok bool) {
+func (t *Leases[ID, V]) Find(key string, id ID, epoch uint64) (l Lease[ID, V], ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ls := t.keys[key]
@@ -108,7 +100,7 @@ func (t *Table[ID, V]) Find(key string, id ID, epoch uint64) (l Lease[ID, V], ok
 }
 
 // Committed returns the lease of the committed state of key. ok is false if there is none.
-func (t *Table[ID, V]) Committed(key string) (l Lease[ID, V], ok bool) {
+func (t *Leases[ID, V]) Committed(key string) (l Lease[ID, V], ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.keys[key].committed; c != nil {
@@ -117,8 +109,8 @@ func (t *Table[ID, V]) Committed(key string) (l Lease[ID, V], ok bool) {
 	return l, false
 }
 
-// Each calls f for each committed lease. f must not use the table.
-func (t *Table[ID, V]) Each(f func(key string, l Lease[ID, V])) {
+// Each calls f for each committed lease. f must not use t.
+func (t *Leases[ID, V]) Each(f func(key string, l Lease[ID, V])) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, ls := range t.keys {
@@ -128,15 +120,15 @@ func (t *Table[ID, V]) Each(f func(key string, l Lease[ID, V])) {
 	}
 }
 
-// Keep forgets all keys but the owned ones. owned must not use the table.
-func (t *Table[ID, V]) Keep(owned func(key string) bool) {
+// Keep forgets all keys but the owned ones. owned must not use t.
+func (t *Leases[ID, V]) Keep(owned func(key string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.keys, func(key string, _ keyLeases[ID, V]) bool { return !owned(key) })
 }
 
 // Len returns how many keys have a lease.
-func (t *Table[ID, V]) Len() int {
+func (t *Leases[ID, V]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.keys)

@@ -1,11 +1,10 @@
-// Package warm runs functions on goroutines that it reuses. Their stacks have grown already; to
-// grow the stack of a new goroutine costs more than a short function.
-package warm
+package memory
 
 import "sync/atomic"
 
-// Pool is a set of goroutines that wait for functions to run. If none is waiting, Go starts
-// another one. A Pool is safe for concurrent use.
+// Pool is a set of goroutines that wait for functions to run. Their stacks have grown already; to grow the
+// stack of a new goroutine costs more than a short function. If none is waiting, Go starts another one. A Pool
+// is safe for concurrent use.
 type Pool struct {
 	tasks   chan func()
 	done    chan struct{}
@@ -13,8 +12,8 @@ type Pool struct {
 	maxIdle int64
 }
 
-// New returns a Pool that keeps at most keep waiting goroutines.
-func New(keep int) *Pool {
+// NewPool returns a Pool that keeps at most keep waiting goroutines.
+func NewPool(keep int) *Pool {
 	return &Pool{tasks: make(chan func()), done: make(chan struct{}), maxIdle: int64(keep)}
 }
 
