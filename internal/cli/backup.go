@@ -16,7 +16,6 @@ import (
 
 // backupLine is the JSON of backup.
 type backupLine struct {
-	Kind      string `json:"kind"`
 	Data      string `json:"data"`
 	Directory string `json:"directory"`
 }
@@ -27,30 +26,29 @@ func (a *app) backupVerb() *cobra.Command {
 		Short: "Copies the data directory, even while a process runs on it",
 		Long:  "Copies the data directory to a new directory, even while a process runs on it. To use the copy, name it with --data.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return newUsageError(cmd, "no directory is given; write %s DIR --data DIR", cmd.CommandPath())
-			case len(args) > 1:
-				return newUsageError(cmd, "%s takes one directory, but got %q as well", cmd.Name(), args[1])
+			to, err := onlyArg(cmd, args, "directory")
+			if err != nil {
+				return err
 			}
-			if err := checkEmptyTarget(args[0]); err != nil {
+			if err := checkEmptyTarget(to); err != nil {
 				return newUsageError(cmd, "%w", err)
 			}
 			data, err := a.dataDirectory(cmd)
 			if err != nil {
 				return err
 			}
-			if isInside(args[0], data) {
-				return newUsageError(cmd, "no backup was made: %s and the data directory %s are one in the other; name another directory", args[0], data)
+			if isInside(to, data) {
+				return newUsageError(cmd, "no backup was made: %s and the data directory %s are one in the other; name another directory", to, data)
 			}
 			return a.withProcess(cmd.Context(), data, func(ctx context.Context, m process) error {
-				if err := copyStore(ctx, m.Backup, args[0]); err != nil {
+				if err := copyStore(ctx, m.Backup, to); err != nil {
 					return err
 				}
-				return a.printDone(backupLine{"backup", data, args[0]}, "%s is a copy of %s; to go on from it, name it with --data", args[0], data)
+				m.out.printDone("backup", backupLine{data, to}, "%s is a copy of %s; to go on from it, name it with --data", to, data)
+				return nil
 			})
 		},
-	}, outputFlags|directoryFlags|configFlags)
+	}, askFlags)
 }
 
 // checkEmptyTarget returns an error if dir exists and is not empty.

@@ -19,27 +19,13 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/plugins"
 	"github.com/vokter/vokter/internal/rest"
 	"github.com/vokter/vokter/internal/slackapp"
 	"github.com/vokter/vokter/internal/web"
-	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
-	"github.com/vokter/vokter/sinks/discord"
-	"github.com/vokter/vokter/sinks/email"
-	"github.com/vokter/vokter/sinks/exec"
-	"github.com/vokter/vokter/sinks/gotify"
-	"github.com/vokter/vokter/sinks/kafka"
-	"github.com/vokter/vokter/sinks/matrix"
-	"github.com/vokter/vokter/sinks/mattermost"
-	"github.com/vokter/vokter/sinks/ntfy"
-	"github.com/vokter/vokter/sinks/route"
-	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
-	"github.com/vokter/vokter/sinks/teams"
-	"github.com/vokter/vokter/sinks/telegram"
 	"github.com/vokter/vokter/sinks/webhook"
-	kafkasource "github.com/vokter/vokter/sources/kafka"
-	"github.com/vokter/vokter/stages/fetch/readers/wasm"
 )
 
 // runName is the verb that hangups do not end.
@@ -170,25 +156,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 
 // plugins returns the plugins that a configuration may name.
 func (a *app) plugins() *registry.Registry {
-	var r registry.Registry
-	transport.Register(&r)
-	stdout.Register(&r, stdout.Config{Writer: a.stdout, Format: a.flags.format})
-	route.Register(&r)
-	slack.Register(&r)
-	webhook.Register(&r)
-	discord.Register(&r)
-	mattermost.Register(&r)
-	teams.Register(&r)
-	telegram.Register(&r)
-	ntfy.Register(&r)
-	gotify.Register(&r)
-	matrix.Register(&r)
-	email.Register(&r)
-	kafka.Register(&r)
-	exec.Register(&r)
-	kafkasource.Register(&r)
-	wasm.Register(&r)
-	return &r
+	return plugins.Registry(stdout.Config{Writer: a.stdout, Format: a.flags.format})
 }
 
 // runPipeline runs the pipeline of cfg and writes the summary at its end. It starts an HTTP
