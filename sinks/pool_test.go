@@ -231,7 +231,7 @@ func TestRunTwice(t *testing.T) {
 }
 
 var (
-	crowd     = flag.Int("sinks.receivers", 5_000, "receivers of TestCrowd, half of which hang")
+	crowd     = flag.Int("sinks.receivers", 1_000, "receivers of TestCrowd, half of which hang")
 	crowdFor  = flag.Duration("sinks.for", 12*time.Minute, "how long TestCrowd lasts, by its own clock")
 	crowdSeed = flag.Uint64("sinks.seed", 1, "seed of TestCrowd")
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-var seeds = flag.Int("seeds", 50, "how many seeds TestSeeded tries")
+var seeds = flag.Int("seeds", 15, "how many seeds TestSeeded tries")
 
 // TestSeeded checks that every notification ends in exactly one way, that each receiver gets its
 // notifications in order, and that every change of state is reported once.

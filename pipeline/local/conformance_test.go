@@ -32,7 +32,10 @@ func TestTransport(t *testing.T) {
 		"namespace": {bubble, func(*testing.T) pipelinetest.Site { return newCrashable("name") }},
 		"disk":      {disk, func(t *testing.T) pipelinetest.Site { return disk.At(t.TempDir()) }},
 	} {
-		t.Run(name, func(t *testing.T) { pipelinetest.TestTransport(t, test.f, test.site) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pipelinetest.TestTransport(t, test.f, test.site)
+		})
 	}
 }
 
@@ -118,6 +121,7 @@ func (c *crashable) Crash(random *rand.Rand) {
 func TestWatermill(t *testing.T) {
 	for name, dir := range map[string]string{"memory": "", "disk": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			tr, err := local.Open(local.Config{Dir: dir, Lanes: testLanes, Bound: 1 << 20, Grace: time.Second, MaxPause: 10 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)

@@ -170,7 +170,10 @@ func (s *linkedSite) start(brokers []string, prefix string) (owns func(n int) bo
 
 // TestFollowOnKafka: a tree of linked pages reaches over all lanes and processes. Each change of each page
 // is told once, also after a process left and another one came, and pages end with the links to them.
-func TestFollowOnKafka(t *testing.T) { kafkatest.OnBoth(t, followOnKafka) }
+func TestFollowOnKafka(t *testing.T) {
+	t.Parallel()
+	kafkatest.OnBoth(t, followOnKafka)
+}
 
 func followOnKafka(t *testing.T, brokers []string, prefix string) {
 	s := newLinkedSite(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -8,11 +9,13 @@ import (
 )
 
 // TestDay lets a short day pass with few pages, which finds that the command itself works.
+var length = flag.Duration("day.for", 0, "how much simulated time TestDay lets pass, 3h or more")
+
 func TestDay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes some seconds")
+	if *length == 0 {
+		t.Skip("it builds the binary, and takes some seconds; -day.for=3h")
 	}
-	o := options{pages: 100, hosts: 50, receivers: 10, rate: 1000, length: 3 * time.Hour, change: 0.2, seed: 1, first: time.Minute, dir: t.TempDir()}
+	o := options{pages: 100, hosts: 50, receivers: 10, rate: 1000, length: *length, change: 0.2, seed: 1, first: time.Minute, dir: t.TempDir()}
 	r, err := day(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,7 @@ func TestSelectedTextThatIsMissingForAMoment(t *testing.T) {
 // TestExpectAbsent: a page that is not there yet is a baseline for those who expect that, and a failed check for
 // others.
 func TestExpectAbsent(t *testing.T) {
+	t.Parallel()
 	s, m := newSite(t, "x"), newMailbox()
 	dir := t.TempDir()
 	cfg := watchConfig(s, m, dir, "lantern")

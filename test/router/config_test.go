@@ -135,6 +135,7 @@ func (gopherFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Res
 // TestMemoryForOnePage: with memory for one page at a time all pages go on, each after another.
 // What they add is told though so many lines changed that their comparison is coarse.
 func TestMemoryForOnePage(t *testing.T) {
+	t.Parallel()
 	const pages, lines = 3, 51_000
 	var checks atomic.Int64
 	urls := hosts(t, pages, func(w http.ResponseWriter, _ *http.Request) {

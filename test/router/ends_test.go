@@ -38,6 +38,7 @@ func twoClients(s *site, box, ops *mailbox, dir string) vokter.Config {
 }
 
 func TestAPageThatFailsExpires(t *testing.T) {
+	t.Parallel()
 	s, box, ops, dir := newSite(t, "no"), newMailbox(), newMailbox(), t.TempDir()
 	s.answer(http.StatusInternalServerError)
 	cfg := twoClients(s, box, ops, dir)
@@ -84,6 +85,7 @@ func TestAPageThatFailsExpires(t *testing.T) {
 }
 
 func TestASelectorThatIsGoneNeverExpires(t *testing.T) {
+	t.Parallel()
 	s, box, ops := newSite(t, "<main>in stock</main>"), newMailbox(), newMailbox()
 	cfg := twoClients(s, box, ops, t.TempDir())
 	for i := range cfg.Subscriptions {

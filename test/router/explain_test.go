@@ -59,6 +59,7 @@ func keywordReasons(e inspect.Explanation) (out []string) {
 }
 
 func TestListAndExplain(t *testing.T) {
+	t.Parallel()
 	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is in stock</p><p>Hera</p></html>"), newMailbox()
 	cfg := watchConfig(s, box, t.TempDir(), "out of stock", "stock", "argus")
 	cfg.Subscriptions[0].Events = []pipeline.Event{pipeline.Added, pipeline.Removed}

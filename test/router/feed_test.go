@@ -8,6 +8,7 @@ import (
 
 // TestFeed watches the items of a feed in one run after the other.
 func TestFeed(t *testing.T) {
+	t.Parallel()
 	box, s, dir := newMailbox(), newSite(t, ""), t.TempDir()
 	for _, c := range []struct{ items, want string }{
 		{"1=Argus 2=two", ""},

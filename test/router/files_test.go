@@ -70,6 +70,7 @@ func TestAFileIsCheckedWhenItIsWritten(t *testing.T) {
 
 // TestAFolderIsFollowed watches the texts of the files in a folder, once a day.
 func TestAFolderIsFollowed(t *testing.T) {
+	t.Parallel()
 	box, folder := newMailbox(), t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
@@ -145,6 +146,7 @@ func TestFilesMustBePermitted(t *testing.T) {
 // TestFilesAreCheckedOnce: the files of a new configuration are read once. Those that are watched
 // already are checked at the start, since they may have changed while nothing ran.
 func TestFilesAreCheckedOnce(t *testing.T) {
+	t.Parallel()
 	folder, dir := t.TempDir(), t.TempDir()
 	cfg := vokter.Config{Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetch: vokter.FetchConfig{Files: []string{folder}}}
 	var pages []string

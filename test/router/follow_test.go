@@ -211,6 +211,7 @@ func TestAReplacedPageKeepsItsLinks(t *testing.T) {
 
 // TestALinkedPageThatWasNeverReadDoesNotRecover: nobody was told that it fails.
 func TestALinkedPageThatWasNeverReadDoesNotRecover(t *testing.T) {
+	t.Parallel()
 	w, box, ops := newLinkedSite(t), newMailbox(), newMailbox()
 	cfg := followConfig(w, box, t.TempDir(), pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}

@@ -16,6 +16,7 @@ import (
 // TestStemsOfEveryLanguage watches a page in each language that has stems. Its new text holds
 // the keyword in another form, which only the subscription with stems is told of.
 func TestStemsOfEveryLanguage(t *testing.T) {
+	t.Parallel()
 	inflected := map[string]struct{ keyword, text string }{
 		"ar": {"مكتبة", "زرنا المكتبات القديمة"},
 		"da": {"hus", "Husene blev solgt"},
@@ -87,6 +88,7 @@ func TestShortPagesWithoutALanguage(t *testing.T) {
 // TestWhatDecidesTheLanguage has one page for each thing that decides in which language it is
 // compared. Their new texts are too short for detection.
 func TestWhatDecidesTheLanguage(t *testing.T) {
+	t.Parallel()
 	const house = `<p class=status>Die Häuser</p>`
 	const story = `<p>Jeden Morgen gingen die Kinder durch den alten Wald zur Schule, und am Abend kamen sie müde zurück.</p>`
 	pages := map[string]string{

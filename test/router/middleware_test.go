@@ -22,6 +22,7 @@ import (
 // The process goes on, and so does one that is started on the same directory; what could not be
 // handled is in the dead letters.
 func TestStrangersStopNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var log bytes.Buffer
 	cfg := pushedConfig(newMailbox(), nil)

@@ -41,6 +41,7 @@ const (
 // TestAlternatingPage: A, B, A, B … gives two notifications, then none until C, which is compared
 // with the text that was told last.
 func TestAlternatingPage(t *testing.T) {
+	t.Parallel()
 	s, m := newSite(t, ""), newMailbox()
 	cfg := watchConfig(s, m, t.TempDir(), "argus", "zeus", "hera")
 	cfg.Subscriptions[0].FlipFlop = 2
@@ -82,6 +83,7 @@ func TestConfirmedOverRestarts(t *testing.T) {
 // TestMinChange: a subscription is told nothing of a change that is smaller than its min_change,
 // and explain gives the figures. Another client of the same document is told everything.
 func TestMinChange(t *testing.T) {
+	t.Parallel()
 	fifty := strings.Repeat("word ", 48)
 	texts := []string{
 		"<p>" + fifty + "zeus one</p>",

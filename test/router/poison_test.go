@@ -181,6 +181,7 @@ func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 // TestTwoCrashesLoseNoMessage: a message that is handled at last is told, and what is known of it
 // forgotten.
 func TestTwoCrashesLoseNoMessage(t *testing.T) {
+	t.Parallel()
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
 	cfg := dyingConfig(m, dir, s.URL+"/a")
 	runToEnd(t, cfg)

@@ -51,6 +51,7 @@ type discardSink struct{}
 func (discardSink) Deliver(context.Context, pipeline.Notification) error { return nil }
 
 func TestPreview(t *testing.T) {
+	t.Parallel()
 	r, pages := startPreview(t)
 	s := pipeline.Subscription{URL: pages.URL, Keywords: []string{"lantern"}}
 	s.Select = []pipeline.Selector{{CSS: "main"}}

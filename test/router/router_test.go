@@ -306,6 +306,7 @@ func hosts(t *testing.T, n int, handler http.HandlerFunc) []string {
 }
 
 func TestHangingHostsStopNobody(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	var held atomic.Int64
 	hanging := hosts(t, 64, func(_ http.ResponseWriter, r *http.Request) {

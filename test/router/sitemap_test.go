@@ -111,6 +111,7 @@ func addresses(m *sitemapSite, ns []pipeline.Notification) string {
 }
 
 func TestThePagesOfASitemapAreWatched(t *testing.T) {
+	t.Parallel()
 	m, box, ops, dir := newSitemapSite(t), newMailbox(), newMailbox(), t.TempDir()
 	cfg := sitemapConfig(m, box, dir, nil)
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
@@ -176,6 +177,7 @@ func TestTheSitemapStopsAtItsBound(t *testing.T) {
 
 // TestTheRulesOfASitemapChange has rules admit pages that no sitemap listed for the rules before.
 func TestTheRulesOfASitemapChange(t *testing.T) {
+	t.Parallel()
 	m, box, dir := newSitemapSite(t), newMailbox(), t.TempDir()
 	for _, of := range []struct {
 		follow *pipeline.Follow

@@ -160,6 +160,7 @@ func TestMiddlewareKeepsFromStage(t *testing.T) {
 // TestRejectedAgainAndAgain puts middleware on the router of the program that lets no message through: an error and
 // Ready name a handler.
 func TestRejectedAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	for name, around := range map[string]message.HandlerMiddleware{
 		"a copy without the context": func(next message.HandlerFunc) message.HandlerFunc {
 			return func(msg *message.Message) ([]*message.Message, error) { return next(msg.Copy()) }
@@ -181,6 +182,7 @@ func TestRejectedAgainAndAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			mills, _, _ := startSharedRouter(t)
 			var off atomic.Bool
 			mills.AddMiddleware(func(next message.HandlerFunc) message.HandlerFunc {

@@ -20,6 +20,7 @@ import (
 // TestVersions reads the history of a page with ten versions, of which the first has been dropped,
 // from a stopped data directory.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	s, box := newSite(t, ""), newMailbox()
 	cfg := watchConfig(s, box, t.TempDir(), "lantern")
 	url := s.URL + "/a"

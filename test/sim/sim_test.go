@@ -109,7 +109,7 @@ func TestRepeatable(t *testing.T) {
 
 // TestStorm cuts the power again and again just after a receiver was told.
 func TestStorm(t *testing.T) {
-	for s := range uint64(min(*seeds, 50)) {
+	for s := range uint64(min(*seeds/4, 50)) {
 		if _, err := Run(Config{Seed: *first + s, OnlyPowerCuts: true, Processes: 1}); err != nil {
 			t.Error(err)
 		}
@@ -118,7 +118,7 @@ func TestStorm(t *testing.T) {
 
 // TestCopies starts on a copy of a store, while the original goes on.
 func TestCopies(t *testing.T) {
-	for s := range uint64(min(*seeds, 60)) {
+	for s := range uint64(min(*seeds/4, 60)) {
 		if _, err := RunCopied(Config{Seed: *first + s}); err != nil {
 			t.Error(err)
 		}
