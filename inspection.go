@@ -30,65 +30,62 @@ func (t semaphore) release() { <-t }
 // processors to the stages.
 func maxComparisons() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// List returns the pages and receivers that f selects; see [inspect.List]. It waits until the
-// Router runs, and fails once Run has ended.
-func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
+// read returns what do reads of the committed state. It waits until the Router runs and slots, unless they are nil,
+// have room, and fails once Run has ended.
+func read[T any](ctx context.Context, r *Router, slots semaphore, do func() (T, error)) (out T, err error) {
 	if err := r.waitReadable(ctx); err != nil {
-		return inspect.Listing{Pages: []inspect.Page{}, Receivers: []inspect.Receiver{}}, err
+		return out, err
 	}
-	l, err := inspect.List(ctx, r.transport, f, r.sinkNames())
-	return l, r.stoppedIfClosing(err)
+	if slots != nil {
+		if err := slots.acquire(ctx); err != nil {
+			return out, err
+		}
+		defer slots.release()
+	}
+	out, err = do()
+	return out, r.stoppedIfClosing(err)
+}
+
+// List returns the pages and receivers that f selects; see [inspect.List]. It waits until the
+// Router runs, and fails once Run has ended, as all that follow do.
+func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
+	return read(ctx, r, nil, func() (inspect.Listing, error) { return inspect.List(ctx, r.transport, f, r.sinkNames()) })
 }
 
 // Receivers returns receivers with their state; see [inspect.Receivers].
 func (r *Router) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
-	if err := r.waitReadable(ctx); err != nil {
-		return []inspect.Receiver{}, err
-	}
-	found, err := inspect.Receivers(ctx, r.transport, f, r.sinkNames())
-	return found, r.stoppedIfClosing(err)
+	return read(ctx, r, nil, func() ([]inspect.Receiver, error) {
+		return inspect.Receivers(ctx, r.transport, f, r.sinkNames())
+	})
 }
 
 // Pages returns a part of the pages of List; see [inspect.Pages]. Only one list is made at a time, to
 // leave processors to the stages.
 func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error) {
-	if err := r.waitReadable(ctx); err != nil {
-		return []inspect.Page{}, "", err
+	slots := r.listSlots
+	if f.URL != "" {
+		slots = nil
 	}
-	if f.URL == "" {
-		if err := r.listSlots.acquire(ctx); err != nil {
-			return []inspect.Page{}, "", err
-		}
-		defer r.listSlots.release()
-	}
-	pages, next, err = inspect.Pages(ctx, r.transport, f)
-	return pages, next, r.stoppedIfClosing(err)
+	pages, err = read(ctx, r, slots, func() (found []inspect.Page, err error) {
+		found, next, err = inspect.Pages(ctx, r.transport, f)
+		return found, err
+	})
+	return pages, next, err
 }
 
 // Explain returns what the last checks of the page of url found, what happened to its last changes,
-// and why keywords did not match; see [inspect.Explain]. It waits until the Router runs, and fails
-// once Run has ended. Only one call works at a time, to leave processors to the stages.
+// and why keywords did not match; see [inspect.Explain]. Only one call works at a time, to leave processors to the
+// stages.
 func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error) {
-	none := inspect.Explanation{Checks: []inspect.Check{}, Changes: []inspect.Change{}, Keywords: []inspect.Keyword{}}
-	if err := r.waitReadable(ctx); err != nil {
-		return none, err
-	}
-	if err := r.explainSlots.acquire(ctx); err != nil {
-		return none, err
-	}
-	defer r.explainSlots.release()
-	e, err := inspect.Explain(ctx, r.transport, r.languages, url, f)
-	return e, r.stoppedIfClosing(err)
+	return read(ctx, r, r.explainSlots, func() (inspect.Explanation, error) {
+		return inspect.Explain(ctx, r.transport, r.languages, url, f)
+	})
 }
 
 // Deliveries returns the notifications of the last changes of the page of url with their
-// deliveries; see [inspect.Deliveries]. It waits until the Router runs, and fails once Run has ended.
+// deliveries; see [inspect.Deliveries].
 func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error) {
-	if err := r.waitReadable(ctx); err != nil {
-		return nil, err
-	}
-	c, err := inspect.Deliveries(r.transport, url, f)
-	return c, r.stoppedIfClosing(err)
+	return read(ctx, r, nil, func() ([]inspect.Change, error) { return inspect.Deliveries(r.transport, url, f) })
 }
 
 // recentMaxAge is how old the list of recent changes may be where processes share the pages: changes of
@@ -96,17 +93,61 @@ func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFi
 const recentMaxAge = time.Minute
 
 // Recent returns the newest changes of all pages, the newest first; see [inspect.Recent.Changes]. If there
-// may be more than f.Limit, it says so. Recent waits until the Router runs, and fails once Run has ended.
+// may be more than f.Limit, it says so.
 func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (inspect.RecentChanges, error) {
-	if err := r.waitReadable(ctx); err != nil {
-		return inspect.RecentChanges{Changes: []inspect.RecentChange{}}, err
-	}
 	maxAge := recentMaxAge
 	if r.cfg.Transport == nil {
 		maxAge = 0
 	}
-	found, err := r.recent.Changes(ctx, r.transport, f, maxAge)
-	return found, r.stoppedIfClosing(err)
+	return read(ctx, r, nil, func() (inspect.RecentChanges, error) { return r.recent.Changes(ctx, r.transport, f, maxAge) })
+}
+
+// Versions returns the stored versions of a document of the page of url, the newest first, with how
+// much changed and the notifications that followed; see [inspect.Versions] for the errors. The
+// filter f chooses one of several documents of the page. A Router of ModeCommands answers for a data
+// directory that no other process runs. Config.Retention says which versions are kept.
+func (r *Router) Versions(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.History, error) {
+	return read(ctx, r, nil, func() (inspect.History, error) { return inspect.Versions(ctx, r.transport, url, f) })
+}
+
+// Text returns version n of a document of the page of url with its text; 0 means the current
+// version. It fails like Versions, and with a *flow.Refusal of CodeNotFound where the version is not
+// stored.
+func (r *Router) Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Text, error) {
+	return read(ctx, r, nil, func() (inspect.Text, error) { return inspect.VersionText(r.transport, url, n, f) })
+}
+
+// Screenshot returns the picture of the page that is stored with version n of a document of the page of
+// url; 0 means the current version. It fails like Text, and with a *flow.Refusal of CodeNotFound where
+// there is no picture.
+func (r *Router) Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Screenshot, error) {
+	return read(ctx, r, nil, func() (inspect.Screenshot, error) { return inspect.VersionScreenshot(r.transport, url, n, f) })
+}
+
+// Diff compares two stored versions of a document of the page of url; see [inspect.Diff]. It fails
+// like Text. As many calls of Diff, Occurrences and Changes work at a time as there are processors, divided
+// by two, to leave processors to the stages.
+func (r *Router) Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error) {
+	return read(ctx, r, r.compareSlots, func() (inspect.Difference, error) {
+		return inspect.Diff(ctx, r.transport, r.stages.memory, url, f)
+	})
+}
+
+// Occurrences returns where the stored versions of a document of the page of url contain term; see
+// [inspect.FindOccurrences]. It fails like Text, and with a *pipeline.FieldError where term or a
+// field of f is invalid.
+func (r *Router) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (inspect.Occurrences, error) {
+	return read(ctx, r, r.compareSlots, func() (inspect.Occurrences, error) {
+		return inspect.FindOccurrences(ctx, r.transport, r.stages.memory, r.languages, url, term, f)
+	})
+}
+
+// Changes compares the stored versions of a document of the page of url again and returns the
+// changes between them, the oldest first, or the last so many of them; see [inspect.Changes]. It fails like Versions.
+func (r *Router) Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (inspect.ChangeHistory, error) {
+	return read(ctx, r, r.compareSlots, func() (inspect.ChangeHistory, error) {
+		return inspect.Changes(ctx, r.transport, r.stages.memory, url, f, last)
+	})
 }
 
 // maxPreviews is how many pages Preview fetches at once.
@@ -127,18 +168,13 @@ func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bo
 	if err != nil {
 		return inspect.Preview{}, err
 	}
-	if err := r.waitReadable(ctx); err != nil {
-		return inspect.Preview{}, err
-	}
-	if err := r.previewSlots.acquire(ctx); err != nil {
-		return inspect.Preview{}, err
-	}
-	defer r.previewSlots.release()
-	o, err := r.stages.fetch.Preview(ctx, page, s.WithDefaults().View)
-	if err != nil {
-		return inspect.Preview{}, err
-	}
-	return inspect.PreviewOf(o, s, r.languages, source)
+	return read(ctx, r, r.previewSlots, func() (inspect.Preview, error) {
+		o, err := r.stages.fetch.Preview(ctx, page, s.View)
+		if err != nil {
+			return inspect.Preview{}, err
+		}
+		return inspect.PreviewOf(o, s, r.languages, source)
+	})
 }
 
 // Summary returns the counts of what the Router has done since Run started.

@@ -83,10 +83,10 @@ type ListFilter struct {
 	State string `json:"state,omitempty"`
 	// Clients restricts the list to the subscriptions and documents of these clients. Nil means no
 	// restriction.
-	Clients []string `json:"clients,omitempty"`
+	Clients []string `json:"-"`
 	// After and Limit select a part of the pages: those whose URL is behind After, at most Limit. A
 	// Limit of 0 means all.
-	After string `json:"after,omitempty"`
+	After string `json:"cursor,omitempty"`
 	Limit int    `json:"limit,omitempty"`
 }
 
@@ -249,7 +249,7 @@ type ExplainFilter struct {
 	Keyword string `json:"keyword,omitempty"`
 	// Clients restricts the explanation to the subscriptions, documents and notifications of these
 	// clients. Nil means no restriction.
-	Clients []string `json:"clients,omitempty"`
+	Clients []string `json:"-"`
 }
 
 // Explanation is what Explain returns.

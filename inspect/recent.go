@@ -23,15 +23,15 @@ type RecentFilter struct {
 	// Sink and Delivery select the changes with a notification to this sink, whose delivery is in this
 	// state (one of the Delivery constants), and only these notifications.
 	Sink     string `json:"sink,omitempty"`
-	Delivery string `json:"delivery,omitempty"`
+	Delivery string `json:"state,omitempty"`
 	// Tag selects the changes of the documents that a subscription with this tag watches.
 	Tag string `json:"tag,omitempty"`
 	// Clients restricts the changes to documents that these clients watch, and the notifications to
 	// theirs. Nil means no restriction.
-	Clients []string `json:"clients,omitempty"`
+	Clients []string `json:"-"`
 	// After and Limit select a part of the changes: at most Limit of those behind After, the newest
 	// first. A Limit of 0 means all.
-	After string `json:"after,omitempty"`
+	After string `json:"cursor,omitempty"`
 	Limit int    `json:"limit,omitempty"`
 	// Partial does without the changes that are not read yet, where that takes long: the first call after
 	// a start reads the state of all pages.

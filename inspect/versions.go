@@ -29,7 +29,7 @@ type DocumentFilter struct {
 	Select string `json:"select,omitempty"`
 	// Clients restricts the choice to documents that these clients watch, and the notifications of
 	// versions to theirs. Nil means no restriction.
-	Clients []string `json:"clients,omitempty"`
+	Clients []string `json:"-"`
 }
 
 // History is what Versions returns.

@@ -4,6 +4,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,14 +99,11 @@ func isSinkNamed(pages []inspect.Page, sink string) bool {
 	})
 }
 
-// Receivers returns the receivers that the fields URL, Client and Sinks of f select.
+// Receivers returns the receivers that the fields URL, Client, Tag and Sinks of f select.
 func (c *Client) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
 	var receivers Receivers
-	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag)
-	if f.Sinks {
-		q.Set("sinks", "true")
-	}
-	err := c.get(ctx, "/receivers", q, &receivers)
+	f = inspect.ListFilter{URL: f.URL, Client: f.Client, Tag: f.Tag, Sinks: f.Sinks}
+	err := c.get(ctx, "/receivers", query(f), &receivers)
 	return receivers.Receivers, err
 }
 
@@ -115,28 +113,18 @@ const listLimit = 1000
 // Pages returns the part of the list of pages that f selects. Field After of f is the cursor Next
 // of the part before; it is empty for the first part. Field Sinks has no meaning.
 func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err error) {
-	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag, "contains", f.Contains, "state", f.State, "cursor", f.After)
-	if f.Tree {
-		q.Set("tree", "true")
-	}
-	if f.Limit > 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
-	}
-	return p, c.get(ctx, "/pages", q, &p)
+	f.Sinks = false
+	return p, c.get(ctx, "/pages", query(f), &p)
 }
 
 // Explain returns what the last checks of the page of url found and which notifications followed.
 func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (e inspect.Explanation, err error) {
-	return e, c.get(ctx, "/explain", queryValues("url", url, "client", f.Client, "keyword", f.Keyword), &e)
+	return e, c.get(ctx, "/explain", query(f, "url", url), &e)
 }
 
 // Subscriptions returns the part of the list of subscriptions that f selects.
 func (c *Client) Subscriptions(ctx context.Context, f SubscriptionFilter) (s Subscriptions, err error) {
-	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag, "state", f.State, "origin", f.Origin, "cursor", f.Cursor)
-	if f.Limit > 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
-	}
-	return s, c.get(ctx, "/subscriptions", q, &s)
+	return s, c.get(ctx, "/subscriptions", query(f), &s)
 }
 
 // Deliveries returns the notifications of the last changes with their deliveries, the newest first:
@@ -144,11 +132,7 @@ func (c *Client) Subscriptions(ctx context.Context, f SubscriptionFilter) (s Sub
 // Tag of f has no meaning.
 func (c *Client) Deliveries(ctx context.Context, page string, f inspect.RecentFilter) (d Deliveries, err error) {
 	f.Tag = ""
-	q := recentQuery(f)
-	if page != "" {
-		q.Set("url", page)
-	}
-	return d, c.get(ctx, "/deliveries", q, &d)
+	return d, c.get(ctx, "/deliveries", query(f, "url", page), &d)
 }
 
 // Subscribe adds a subscription. It reports created false where the client has the same one already.
@@ -221,14 +205,11 @@ func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.Dea
 // DeadLettersPart returns at most limit of the dead letters that f selects. Cursor is the field Next
 // of the part before; it is empty for the first part.
 func (c *Client) DeadLettersPart(ctx context.Context, f flow.DeadFilter, cursor string, limit int) (part DeadLetters, err error) {
-	q := queryValues("sink", f.Sink, "client", f.Client, "url", f.URL, "cursor", cursor, "limit", strconv.Itoa(limit))
-	if !f.Since.IsZero() {
-		q.Set("since", f.Since.Format(time.RFC3339Nano))
-	}
+	messages := ""
 	if f.Messages {
-		q.Set("messages", "true")
+		messages = "true"
 	}
-	return part, c.get(ctx, "/dead-letters", q, &part)
+	return part, c.get(ctx, "/dead-letters", query(f, "messages", messages, "cursor", cursor, "limit", strconv.Itoa(limit)), &part)
 }
 
 // Replay queues the dead letters that f selects for delivery again and returns how many.
@@ -256,12 +237,23 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// queryValues returns a query of names and values. It leaves out empty values.
-func queryValues(pairs ...string) url.Values {
-	q := make(url.Values)
+// query returns the fields of filter that are not empty, under their names in JSON, and pairs of further names and
+// values.
+func query(filter any, pairs ...string) url.Values {
+	b, err := json.Marshal(filter)
+	fields := make(map[string]any)
+	in := json.NewDecoder(bytes.NewReader(b))
+	in.UseNumber() // a float would lose digits
+	if err = cmp.Or(err, in.Decode(&fields)); err != nil {
+		panic(err) // cannot happen: filters are flat
+	}
 	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			q.Set(pairs[i], pairs[i+1])
+		fields[pairs[i]] = pairs[i+1]
+	}
+	q := make(url.Values)
+	for name, v := range fields {
+		if v != "" {
+			q.Set(name, fmt.Sprint(v))
 		}
 	}
 	return q

@@ -13,7 +13,9 @@ import (
 
 // EventFilter selects live events. Empty fields select all. Type is change or notification.
 type EventFilter struct {
-	URL, Client, Type string
+	URL    string `json:"url,omitempty"`
+	Client string `json:"client,omitempty"`
+	Type   string `json:"type,omitempty"`
 }
 
 // maxEventLine is the largest line of a stream of events, in bytes.
@@ -23,7 +25,7 @@ const maxEventLine = 8 << 20
 // NotificationEvent. It returns the error of handle, that of ctx, or the reason why the stream
 // ended. The process drops a client that reads too slowly.
 func (c *Client) Events(ctx context.Context, f EventFilter, handle func(event any) error) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/events?"+queryValues("url", f.URL, "client", f.Client, "type", f.Type).Encode(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/events?"+query(f).Encode(), nil)
 	if err != nil {
 		return err
 	}

@@ -2,60 +2,41 @@ package client
 
 import (
 	"context"
-	"net/url"
 	"strconv"
 
 	"github.com/vokter/vokter/inspect"
 )
 
-// documentValues returns the query for a document.
-func documentValues(page string, f inspect.DocumentFilter, pairs ...string) url.Values {
-	return queryValues(append(pairs, "url", page, "document", f.Document, "client", f.Client, "select", f.Select)...)
-}
-
 // Versions returns the stored versions of a document of the page of url, the newest first.
 func (c *Client) Versions(ctx context.Context, url string, f inspect.DocumentFilter) (h inspect.History, err error) {
-	return h, c.get(ctx, "/versions", documentValues(url, f), &h)
+	return h, c.get(ctx, "/versions", query(f, "url", url), &h)
 }
 
 // Text returns version n of a document of the page of url, or the current one for 0.
 func (c *Client) Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (t inspect.Text, err error) {
-	return t, c.get(ctx, "/text", documentValues(url, f, "version", formatNonZero(n)), &t)
+	return t, c.get(ctx, "/text", query(f, "url", url, "version", formatNonZero(n)), &t)
 }
 
 // Screenshot returns the picture of the page that is stored with version n of a document of the page of
 // url, or with the current one for 0.
 func (c *Client) Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (s inspect.Screenshot, err error) {
-	return s, c.get(ctx, "/screenshot", documentValues(url, f, "version", formatNonZero(n)), &s)
+	return s, c.get(ctx, "/screenshot", query(f, "url", url, "version", formatNonZero(n)), &s)
 }
 
 // Diff compares two versions of a document of the page of url.
 func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d inspect.Difference, err error) {
-	q := documentValues(url, f.DocumentFilter, "from", formatNonZero(f.From), "to", formatNonZero(f.To))
-	q.Set("context", strconv.Itoa(f.Context))
-	return d, c.get(ctx, "/diff", q, &d)
+	return d, c.get(ctx, "/diff", query(f, "url", url), &d)
 }
 
 // Changes returns the changes between the stored versions of a document of the page of url, the
 // oldest first, or the last so many of them.
 func (c *Client) Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (h inspect.ChangeHistory, err error) {
-	return h, c.get(ctx, "/changes", documentValues(url, f, "last", formatNonZero(uint64(last))), &h)
+	return h, c.get(ctx, "/changes", query(f, "url", url, "last", formatNonZero(uint64(last))), &h)
 }
 
 // Occurrences returns where the versions of a document of the page of url contain term.
 func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (o inspect.Occurrences, err error) {
-	q := documentValues(url, f.DocumentFilter, "term", term, "version", formatNonZero(f.Version), "match", f.Match, "language", f.Language, "limit", formatNonZero(uint64(f.Limit)))
-	for name, set := range map[string]bool{
-		"match_case": f.MatchCase, "ignore_diacritics": f.IgnoreDiacritics, "stem": f.Stem, "filter_stopwords": f.FilterStopwords,
-	} {
-		if set {
-			q.Set(name, "true")
-		}
-	}
-	if f.SnippetOffset != nil {
-		q.Set("snippet_offset", strconv.Itoa(*f.SnippetOffset))
-	}
-	return o, c.get(ctx, "/occurrences", q, &o)
+	return o, c.get(ctx, "/occurrences", query(f, "url", url, "term", term), &o)
 }
 
 // formatNonZero returns n for a query, empty if n is 0.
@@ -70,16 +51,5 @@ func formatNonZero(n uint64) string {
 // first. Field After of f is the cursor Next of the part before; it is empty for the first part.
 // Field Clients has no meaning.
 func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r RecentChanges, err error) {
-	return r, c.get(ctx, "/recent", recentQuery(f), &r)
-}
-
-func recentQuery(f inspect.RecentFilter) url.Values {
-	q := queryValues("client", f.Client, "sink", f.Sink, "state", f.Delivery, "tag", f.Tag, "cursor", f.After)
-	if f.Limit > 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
-	}
-	if f.Partial {
-		q.Set("partial", "true")
-	}
-	return q
+	return r, c.get(ctx, "/recent", query(f), &r)
 }

@@ -84,9 +84,13 @@ type Delivery struct {
 // SubscriptionFilter selects subscriptions. Empty fields select all. State is one of
 // inspect.StateActive, StatePaused and StateExpired. Cursor and Limit select a part.
 type SubscriptionFilter struct {
-	URL, Client, Tag, State, Origin string
-	Cursor                          string
-	Limit                           int
+	URL    string `json:"url,omitempty"`
+	Client string `json:"client,omitempty"`
+	Tag    string `json:"tag,omitempty"`
+	State  string `json:"state,omitempty"`
+	Origin string `json:"origin,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
 }
 
 // ChangeEvent is an event of Events: a document has a new version that differs from the one before.
