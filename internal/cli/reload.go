@@ -15,9 +15,6 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
-	"github.com/vokter/vokter/internal/slackapp"
-	"github.com/vokter/vokter/internal/web"
-	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // configCheckInterval is the interval at which a running pipeline checks its configuration for changes.
@@ -36,23 +33,12 @@ type reloader struct {
 	// hangups is nil where the process ignores them.
 	hangups <-chan os.Signal
 	// ticks has a value when the file is to be checked for changes.
-	ticks  <-chan time.Time
-	log    *slog.Logger
-	listen string
-	rest   *config.Rest
-	// api are the current settings of the management API, and setAccess replaces them.
-	api       config.API
-	setAccess func(config.API) error
-	// web are the current settings of the web page, and webSettings holds them for it.
-	web         config.Web
-	webSettings *web.Settings
-	// slack are the sinks in which people can act; nil where there is no listener.
-	slack     *slackapp.Settings
-	transport registry.Transport
-	// options are the digests of the current options of the sinks.
-	options map[string][sha256.Size]byte
-	// readers are the digests of the current options of the readers.
-	readers map[string][sha256.Size]byte
+	ticks <-chan time.Time
+	log   *slog.Logger
+	// started is the configuration of the start, and now the current one, both without Router.
+	started, now *config.Config
+	// at has the settings of the listener.
+	at listenSettings
 	// applied is the content that was last applied or refused, seen the content that was last
 	// read.
 	applied, seen contentDigest
@@ -137,7 +123,7 @@ func (r *reloader) run(ctx context.Context) {
 
 // reload applies the configuration file, or logs why it cannot.
 func (r *reloader) reload(ctx context.Context) {
-	before := r.applied
+	last := r.applied
 	if r.applied = r.seen; r.applied.err != "" {
 		r.log.Error("the configuration file cannot be read; the current configuration stays in force", "err", r.applied.err)
 		return
@@ -161,7 +147,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	lines, err := r.apply(ctx, c.Router)
 	if err != nil {
-		r.applied = before // so that the next tick tries again
+		r.applied = last // so that the next tick tries again
 		if r.loggedFailure != r.seen {
 			r.log.Error("the changed configuration cannot be applied yet; trying again", "file", r.path, "err", err)
 		}
@@ -169,38 +155,40 @@ func (r *reloader) reload(ctx context.Context) {
 		return
 	}
 	r.loggedFailure = contentDigest{}
-	if r.slack != nil {
-		r.slack.Configure(c.Router.Sinks)
+	if r.at.slack != nil {
+		r.at.slack.Configure(c.Router.Sinks)
 	}
 	logWarnings(r.log, c)
-	if c.Listen != r.listen {
-		lines = append(lines, "listen changed: this takes effect with the next start")
-	}
-	if !reflect.DeepEqual(c.API, r.api) {
-		if err := r.setAccess(c.API); err != nil {
+	before, after := r.now, c
+	if !reflect.DeepEqual(after.API, before.API) {
+		if err := r.at.access.Configure(after.API); err != nil {
 			r.log.Error("api cannot be changed", "err", err)
+			after.API = before.API
 		} else {
-			r.api = c.API
 			lines = append(lines, "api changed")
 		}
 	}
-	if !reflect.DeepEqual(c.Web, r.web) {
-		r.webSettings.Configure(c.Web)
-		r.web = c.Web
+	if !reflect.DeepEqual(after.Web, before.Web) {
+		r.at.web.Configure(after.Web)
 		lines = append(lines, "web changed")
 	}
-	if !reflect.DeepEqual(c.Rest, r.rest) {
-		lines = append(lines, "rest changed: this takes effect with the next start")
+	for _, part := range []struct {
+		name            string
+		started, wanted any
+	}{
+		{"listen", r.started.Listen, after.Listen}, {"rest", r.started.Rest, after.Rest}, {"transport", r.started.Transport, after.Transport},
+	} {
+		if !reflect.DeepEqual(part.started, part.wanted) {
+			lines = append(lines, part.name+" changed: this takes effect with the next start")
+		}
 	}
-	if !reflect.DeepEqual(c.Transport, r.transport) {
-		lines = append(lines, "transport changed: this takes effect with the next start")
-	}
-	changed := changedSinks(r.options, c.Options)
+	changed := changedSinks(before.Options, after.Options)
 	for _, name := range changed {
 		lines = append(lines, "sink changed: "+name)
 	}
-	lines = append(lines, readerChanges(r.readers, c.Readers)...)
-	r.options, r.readers = c.Options, c.Readers
+	lines = append(lines, readerChanges(before.Readers, after.Readers)...)
+	after.Router = vokter.Config{} // it may be large
+	r.now = after
 	if len(lines) == 0 {
 		r.log.Info("the configuration was read again; nothing has changed", "file", r.path)
 		return

@@ -35,6 +35,7 @@ func newReloadTest(t *testing.T, path string) *reloadTest {
 	used := digestContent(path, files)
 	r.reloader = &reloader{
 		path: path, files: files, ticks: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), applied: used, seen: used,
+		started: new(config.Config), now: new(config.Config),
 		load: func() (*config.Config, error) {
 			r.loads++
 			files.reset()

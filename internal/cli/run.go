@@ -75,27 +75,25 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 		return err
 	}
 	defer old.close()
-	again := &reloader{
-		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, rest: c.Rest, transport: c.Transport, applied: used, seen: used,
-	}
-	access := new(manage.Access)
-	if err := access.Configure(c.API); err != nil {
+	at := listenSettings{c.Listen, new(manage.Access), new(web.Settings), new(slackapp.Settings)}
+	if err := at.access.Configure(c.API); err != nil {
 		return err
 	}
-	again.api, again.setAccess = c.API, access.Configure
-	site := new(web.Settings)
-	site.Configure(c.Web)
-	again.web, again.webSettings = c.Web, site
-	slackApps := new(slackapp.Settings)
-	slackApps.Configure(c.Router.Sinks)
-	again.slack = slackApps
-	sum, err := a.runPipeline(cmd.Context(), c.Router, listenSettings{c.Listen, access, site, slackApps}, limits.summary, func(ctx context.Context, r *vokter.Router) {
-		again.apply, again.ticks = r.Reload, a.configTicks
+	at.web.Configure(c.Web)
+	at.slack.Configure(c.Router.Sinks)
+	started := *c
+	started.Router = vokter.Config{} // it may be large
+	again := &reloader{
+		path: a.flags.config, files: files, load: load, hangups: a.hangups, ticks: a.configTicks, log: c.Router.Logger,
+		started: &started, now: &started, at: at, applied: used, seen: used,
+	}
+	sum, err := a.runPipeline(cmd.Context(), c.Router, at, limits.summary, func(ctx context.Context, r *vokter.Router) {
+		again.apply = r.Reload
 		again.retry = func(ctx context.Context, sink string) error {
 			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})
 			return err
 		}
-		if a.configTicks == nil {
+		if again.ticks == nil {
 			tick := time.NewTicker(configCheckInterval)
 			defer tick.Stop()
 			again.ticks = tick.C
