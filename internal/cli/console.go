@@ -156,32 +156,22 @@ func formatTime(t, now time.Time) string {
 // time zone.
 var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
 
-// sinceFlag is a flag for a time in the past, given as a time or as a duration before now.
-type sinceFlag struct {
-	value *time.Time
-	now   func() time.Time
-}
-
-func (s *sinceFlag) Type() string   { return "TIME" }
-func (s *sinceFlag) String() string { return "" }
-func (s *sinceFlag) Set(text string) error {
-	now := s.now()
+// parseSince returns the time in the past that text, a time or a duration before now, means.
+func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := config.ParseDuration(text); err == nil {
-		*s.value = now.Add(-d)
-		return nil
+		return now.Add(-d), nil
 	}
 	for _, layout := range timeLayouts {
 		t, err := time.ParseInLocation(layout, text, now.Location())
 		switch {
 		case err != nil:
 		case t.After(now):
-			return fmt.Errorf("%q is in the future", text)
+			return t, fmt.Errorf("%q is in the future", text)
 		default:
-			*s.value = t
-			return nil
+			return t, nil
 		}
 	}
-	return fmt.Errorf("%q is neither a duration such as 24h nor a time such as 2026-01-31 or 2026-01-31T15:04:05Z", text)
+	return now, fmt.Errorf("%q is neither a duration such as 24h nor a time such as 2026-01-31 or 2026-01-31T15:04:05Z", text)
 }
 
 // formatDuration formats d for people: rounded, and without units that are 0 at the end.

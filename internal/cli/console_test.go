@@ -76,16 +76,12 @@ func TestSince(t *testing.T) {
 		"2026-02-01T08:00:01":  time.Date(2026, 2, 1, 8, 0, 1, 0, noon.Location()),
 		"2026-02-01T08:00:01Z": time.Date(2026, 2, 1, 8, 0, 1, 0, time.UTC),
 	} {
-		var got time.Time
-		s := sinceFlag{&got, func() time.Time { return noon }}
-		if err := s.Set(text); err != nil || !got.Equal(want) {
+		if got, err := parseSince(text, noon); err != nil || !got.Equal(want) {
 			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "24", "-1h", "yesterday", "2026-03-02", "2026-13-01"} {
-		var got time.Time
-		s := sinceFlag{&got, func() time.Time { return noon }}
-		if err := s.Set(text); err == nil || !got.IsZero() {
+		if got, err := parseSince(text, noon); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}

@@ -49,7 +49,8 @@ func (a *app) replayVerb() *cobra.Command {
 	fs.StringVar(&f.Sink, "sink", "", "only dead letters for the sink `NAME`")
 	fs.StringVar(&f.Client, "client", "", "only dead letters of the client `NAME`")
 	fs.StringVar(&f.URL, "url", "", "only dead letters about the page of this `URL`")
-	fs.Var(&sinceFlag{&f.Since, time.Now}, "since", "only dead letters since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
+	fs.Func("since", "only dead letters since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z",
+		setTo(&f.Since, func(text string) (time.Time, error) { return parseSince(text, time.Now()) }))
 	fs.BoolVar(&dry, "dry-run", false, "only list the dead letters, including messages that could not be handled, which are not sent again")
 	return cmd
 }

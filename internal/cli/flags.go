@@ -54,7 +54,7 @@ func (f *commonFlags) addTo(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	}
 	if sets&pipelineFlags != 0 {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
-		fs.Var(&prefixesFlag{&f.allow}, "allow", "a network `CIDR` that may be reached besides public addresses (repeatable)")
+		fs.Func("allow", "a network `CIDR` that may be reached besides public addresses (repeatable)", f.addPrefixes)
 		fs.StringArrayVar(&f.allowFiles, "allow-files", nil, "a file or folder `PATH` that may be read as a file: URL (repeatable)")
 		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport: local, or kafka to share the work with other processes (default local)")
 		fs.StringSliceVar(&f.brokers, "brokers", nil, "one or more brokers of the Kafka cluster, as `HOST:PORT,...`")
@@ -125,52 +125,28 @@ func (f *commonFlags) logger(w io.Writer, byDefault slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// prefixesFlag is a flag for networks that can be repeated.
-type prefixesFlag struct{ list *[]netip.Prefix }
+// setTo returns the function of a flag that sets to to what parse makes of a text.
+func setTo[T any](to *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		v, err := parse(text)
+		if err == nil {
+			*to = v
+		}
+		return err
+	}
+}
 
-func (p *prefixesFlag) Type() string   { return "CIDR" }
-func (p *prefixesFlag) String() string { return "" }
-func (p *prefixesFlag) Set(s string) error {
-	for part := range strings.SplitSeq(s, ",") {
+// addPrefixes adds the networks in text to the flag --allow.
+func (f *commonFlags) addPrefixes(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
 		n, err := config.ParsePrefix(part)
 		if err != nil {
 			return err
 		}
-		*p.list = append(*p.list, n)
+		f.allow = append(f.allow, n)
 	}
 	return nil
 }
-
-// durationFlag is a flag for a duration.
-type durationFlag struct{ value *time.Duration }
-
-func (d *durationFlag) Type() string   { return "DURATION" }
-func (d *durationFlag) String() string { return "" }
-func (d *durationFlag) Set(s string) error {
-	v, err := config.ParseDuration(s)
-	if err != nil {
-		return err
-	}
-	*d.value = v
-	return nil
-}
-
-// sizeFlag is a flag for a number of bytes.
-type sizeFlag int64
-
-func (s *sizeFlag) Type() string   { return "SIZE" }
-func (s *sizeFlag) String() string { return "" }
-func (s *sizeFlag) Set(text string) error {
-	n, err := config.ParseSize(text)
-	*s = sizeFlag(n)
-	return err
-}
-
-var (
-	_ pflag.Value = (*prefixesFlag)(nil)
-	_ pflag.Value = (*durationFlag)(nil)
-	_ pflag.Value = (*sizeFlag)(nil)
-)
 
 // limitFlags are flags of watch and run that limit the run and write its summary.
 type limitFlags struct {
@@ -181,7 +157,7 @@ type limitFlags struct {
 
 func (l *limitFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&l.checks, "checks", 0, "check every page `N` times (at most one request per second and host, unless configured), deliver the notifications, and exit")
-	fs.Var(&durationFlag{&l.every}, "every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once")
+	fs.Func("every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once", setTo(&l.every, config.ParseDuration))
 	fs.StringVar(&l.summary, "summary", "", "at exit write the numbers of checks, versions, changes and notifications to `FILE`, as JSON")
 }
 

@@ -55,7 +55,7 @@ func (a *app) sinkTestVerb() *cobra.Command {
 	}, outputFlags|configFlags)
 	fs := cmd.Flags()
 	fs.BoolVar(&all, "all", false, "test every sink of the configuration")
-	fs.Var(&prefixesFlag{&a.flags.allow}, "allow", "a network `CIDR` that sinks may reach besides public addresses (repeatable)")
+	fs.Func("allow", "a network `CIDR` that sinks may reach besides public addresses (repeatable)", a.flags.addPrefixes)
 	return cmd
 }
 

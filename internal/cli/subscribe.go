@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -93,7 +94,7 @@ func (a *app) pauseVerb() *cobra.Command {
 		return nil
 	})
 	cmd.Flags().StringVar(&of, "client", "default", "the `NAME` of the client")
-	cmd.Flags().Var(&durationFlag{&length}, "for", "how long the pause lasts, such as 24h (default: until resume)")
+	cmd.Flags().Func("for", "how long the pause lasts, a `DURATION` such as 24h (default: until resume)", setTo(&length, config.ParseDuration))
 	return cmd
 }
 

@@ -52,7 +52,7 @@ func (a *app) watchVerb() *cobra.Command {
 			return a.watchPage(cmd, args, &s, &limits, how)
 		},
 	}, outputFlags|pipelineFlags)
-	cmd.Flags().Var(&how.minFree, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
+	cmd.Flags().Func("min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)", setTo(&how.minFree, config.ParseSize))
 	cmd.Flags().BoolVar(&how.pdf, "pdf", false, "read a page in PDF, with the program pdftotext")
 	cmd.Flags().StringVar(&how.fallbackLanguage, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
 	cmd.Flags().StringVar((*string)(&how.fetch), "fetch", string(browser.HTTP), "`HOW` the page is fetched: http, browser (in Chromium, with its scripts), or auto (in Chromium where it has hardly any text)")
@@ -65,7 +65,7 @@ func (a *app) watchVerb() *cobra.Command {
 
 // watchFlags are the flags of watch besides those of the subscription.
 type watchFlags struct {
-	minFree          sizeFlag
+	minFree          int64
 	pdf              bool
 	fallbackLanguage string // of pages whose language nothing tells
 	fetch            browser.Mode
@@ -120,7 +120,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	}
 	out := mandatorySink{printed, cancel}
 	cfg := vokter.Config{
-		Dir: a.flags.data, MinFree: int64(how.minFree), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
+		Dir: a.flags.data, MinFree: how.minFree, Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]pipeline.Sink{printerSinkName: watchSink{out, s.URL, s.Expire, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
 		Language:      how.fallbackLanguage,
