@@ -28,9 +28,6 @@ func (a *api) addDeliveries() {
 		summary:     "Lists receivers with their state and how many notifications wait for them",
 		description: "Without url, client and tag these are the receivers with notifications or dead letters.",
 	}, func(ctx context.Context, in *receiversInput) (client.Receivers, error) {
-		if err := in.validate(); err != nil {
-			return client.Receivers{}, err
-		}
 		found, err := a.service.Receivers(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Tag: in.Tag, Sinks: in.Sinks})
 		return client.Receivers{Receivers: append([]inspect.Receiver{}, found...)}, err
 	})
@@ -50,9 +47,6 @@ func (a *api) addDeliveries() {
 			"Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *deliveriesInput) (client.Deliveries, error) {
 		d := client.Deliveries{Deliveries: []client.Delivery{}}
-		if err := in.validate(); err != nil {
-			return d, err
-		}
 		if in.URL == "" {
 			return a.recentDeliveries(ctx, in.Part, inspect.RecentFilter{Client: in.Client, Sink: in.Sink, Delivery: in.State, Partial: in.Partial})
 		}
@@ -79,7 +73,7 @@ func (a *api) addDeliveries() {
 		method: http.MethodGet, path: "/dead-letters", id: "list-dead-letters", scope: config.ScopeRead,
 		summary: "Lists notifications that could not be delivered, the oldest first",
 	}, func(ctx context.Context, in *deadInput) (client.DeadLetters, error) {
-		return a.listDeadLetters(ctx, in.Part, in.OptionalPage, flow.DeadFilter{
+		return a.listDeadLetters(ctx, in.Part, flow.DeadFilter{
 			Sink: in.Sink, Client: in.Client, URL: in.URL, Since: in.Since, Messages: in.Messages,
 		})
 	})
@@ -152,10 +146,7 @@ func newDelivery(url string, c inspect.Change, m inspect.Match) client.Delivery 
 }
 
 // listDeadLetters returns a part of the dead letters that f selects and the caller may see.
-func (a *api) listDeadLetters(ctx context.Context, p Part, of OptionalPage, f flow.DeadFilter) (found client.DeadLetters, err error) {
-	if err := of.validate(); err != nil {
-		return found, err
-	}
+func (a *api) listDeadLetters(ctx context.Context, p Part, f flow.DeadFilter) (found client.DeadLetters, err error) {
 	after, err := a.cursors.open(ctx, "dead-letters", p.Cursor)
 	if err != nil {
 		return found, err

@@ -55,14 +55,8 @@ func (a *api) addEvents() {
 	}, a.streamEvents)
 }
 
-// limitStreams is a middleware that refuses a stream of events where too many are open, and one about an invalid page.
+// limitStreams is a middleware that refuses a stream of events where too many are open.
 func (a *api) limitStreams(c huma.Context, next func(huma.Context)) {
-	if raw := c.Query("url"); raw != "" {
-		if _, err := pageurl.Canonical(raw); err != nil {
-			_ = huma.WriteErr(a.API, c, http.StatusUnprocessableEntity, "validation failed", &huma.ErrorDetail{Message: err.Error(), Location: "query.url"})
-			return
-		}
-	}
 	who := callerOf(c.Context())
 	if !who.streams.acquire() {
 		c.SetHeader("Retry-After", "5")

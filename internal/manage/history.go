@@ -11,16 +11,15 @@ import (
 
 // DocumentInput chooses a document of a page.
 type DocumentInput struct {
-	URL      string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
+	Page
 	Document string `query:"document" doc:"The ID of a document of the page, or the beginning of it. Needed only if the page has several."`
 	Client   string `query:"client" doc:"A client that watches the document, instead of its ID."`
 	Select   string `query:"select" doc:"A selector of the document, instead of its ID."`
 }
 
 // filter returns the filter of in for the caller.
-func (in DocumentInput) filter(ctx context.Context) (inspect.DocumentFilter, error) {
-	f := inspect.DocumentFilter{Document: in.Document, Client: in.Client, Select: in.Select, Clients: callerOf(ctx).Clients}
-	return f, checkURL("query.url", in.URL)
+func (in DocumentInput) filter(ctx context.Context) inspect.DocumentFilter {
+	return inspect.DocumentFilter{Document: in.Document, Client: in.Client, Select: in.Select, Clients: callerOf(ctx).Clients}
 }
 
 func (a *api) addHistory() {
@@ -28,11 +27,7 @@ func (a *api) addHistory() {
 		method: http.MethodGet, path: "/versions", id: "list-versions", scope: config.ScopeRead,
 		summary: "Lists the stored versions of a document, the newest first, with how much changed and who was notified",
 	}, func(ctx context.Context, in *DocumentInput) (inspect.History, error) {
-		f, err := in.filter(ctx)
-		if err != nil {
-			return inspect.History{}, err
-		}
-		return a.service.Versions(ctx, in.URL, f)
+		return a.service.Versions(ctx, in.URL, in.filter(ctx))
 	})
 
 	type changesInput struct {
@@ -44,11 +39,7 @@ func (a *api) addHistory() {
 		summary:     "Returns the changes between the stored versions of a document, the oldest first",
 		description: "The versions are compared again. A version that is a baseline, or in which no word changed, is no change.",
 	}, func(ctx context.Context, in *changesInput) (inspect.ChangeHistory, error) {
-		f, err := in.filter(ctx)
-		if err != nil {
-			return inspect.ChangeHistory{}, err
-		}
-		return a.service.Changes(ctx, in.URL, f, in.Last)
+		return a.service.Changes(ctx, in.URL, in.filter(ctx), in.Last)
 	})
 
 	type recentInput struct {
@@ -82,22 +73,14 @@ func (a *api) addHistory() {
 		method: http.MethodGet, path: "/text", id: "get-text", scope: config.ScopeRead, summary: "Returns the text of one version",
 		description: "Offsets in notifications and changes are bytes of this text.",
 	}, func(ctx context.Context, in *textInput) (inspect.Text, error) {
-		f, err := in.filter(ctx)
-		if err != nil {
-			return inspect.Text{}, err
-		}
-		return a.service.Text(ctx, in.URL, in.Version, f)
+		return a.service.Text(ctx, in.URL, in.Version, in.filter(ctx))
 	})
 
 	add(a, route{
 		method: http.MethodGet, path: "/screenshot", id: "get-screenshot", scope: config.ScopeRead, summary: "Returns the picture of the page that is stored with one version",
 		description: "Versions with a picture have the field screenshot. The image is in base64.",
 	}, func(ctx context.Context, in *textInput) (inspect.Screenshot, error) {
-		f, err := in.filter(ctx)
-		if err != nil {
-			return inspect.Screenshot{}, err
-		}
-		return a.service.Screenshot(ctx, in.URL, in.Version, f)
+		return a.service.Screenshot(ctx, in.URL, in.Version, in.filter(ctx))
 	})
 
 	type diffInput struct {
@@ -109,11 +92,7 @@ func (a *api) addHistory() {
 	add(a, route{
 		method: http.MethodGet, path: "/diff", id: "compare-versions", scope: config.ScopeRead, summary: "Compares two versions side by side",
 	}, func(ctx context.Context, in *diffInput) (inspect.Difference, error) {
-		f, err := in.filter(ctx)
-		if err != nil {
-			return inspect.Difference{}, err
-		}
-		return a.service.Diff(ctx, in.URL, inspect.DiffFilter{DocumentFilter: f, From: in.From, To: in.To, Context: in.Context})
+		return a.service.Diff(ctx, in.URL, inspect.DiffFilter{DocumentFilter: in.filter(ctx), From: in.From, To: in.To, Context: in.Context})
 	})
 
 	type occurrencesInput struct {
@@ -132,12 +111,8 @@ func (a *api) addHistory() {
 	add(a, route{
 		method: http.MethodGet, path: "/occurrences", id: "find-occurrences", scope: config.ScopeRead, summary: "Finds a term in the stored versions of a document",
 	}, func(ctx context.Context, in *occurrencesInput) (inspect.Occurrences, error) {
-		f, err := in.filter(ctx)
-		if err != nil {
-			return inspect.Occurrences{}, err
-		}
 		return a.service.Occurrences(ctx, in.URL, in.Term, inspect.OccurrenceFilter{
-			DocumentFilter: f, Version: in.Version, MatchCase: in.MatchCase, IgnoreDiacritics: in.IgnoreDiacritics, Stem: in.Stem,
+			DocumentFilter: in.filter(ctx), Version: in.Version, MatchCase: in.MatchCase, IgnoreDiacritics: in.IgnoreDiacritics, Stem: in.Stem,
 			FilterStopwords: in.FilterStopwords, Match: in.Match, Language: in.Language, SnippetOffset: &in.SnippetOffset, Limit: in.Limit,
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // OptionalPage selects a page by its URL, as a parameter that may be missing.
@@ -16,12 +17,23 @@ type OptionalPage struct {
 	URL string `query:"url" maxLength:"4096" doc:"Only this page."`
 }
 
-// validate returns a problem where there is a URL, and it is not that of a page.
-func (p OptionalPage) validate() error {
-	if p.URL == "" {
-		return nil
+// Resolve implements huma.Resolver. It refuses what is no URL of a page.
+func (p OptionalPage) Resolve(huma.Context) []error { return refuseURL(p.URL) }
+
+// Page selects a page by its URL.
+type Page struct {
+	URL string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
+}
+
+// Resolve implements huma.Resolver. It refuses what is no URL of a page.
+func (p Page) Resolve(huma.Context) []error { return refuseURL(p.URL) }
+
+// refuseURL returns why the parameter url is not the URL of a page. An empty one is for the schema to refuse.
+func refuseURL(raw string) []error {
+	if _, err := pageurl.Canonical(raw); err != nil && raw != "" {
+		return []error{&huma.ErrorDetail{Message: err.Error(), Location: "query.url"}}
 	}
-	return checkURL("query.url", p.URL)
+	return nil
 }
 
 func (a *api) addProcess() {
@@ -69,9 +81,6 @@ func (a *api) addPages() {
 		summary:     "Lists pages with their state, their next check, documents and subscriptions",
 		description: "The pages are in the order of their URLs. A part may have fewer than limit, or none, and still have a next. Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *pagesInput) (p client.Pages, err error) {
-		if err := in.validate(); err != nil {
-			return p, err
-		}
 		after, err := a.cursors.open(ctx, "pages", in.Cursor)
 		if err != nil {
 			return p, err
@@ -86,7 +95,7 @@ func (a *api) addPages() {
 	})
 
 	type explainInput struct {
-		URL     string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
+		Page
 		Client  string `query:"client" doc:"Only the subscriptions and notifications of this client."`
 		Keyword string `query:"keyword" doc:"Only this keyword."`
 	}
@@ -94,9 +103,6 @@ func (a *api) addPages() {
 		method: http.MethodGet, path: "/explain", id: "explain-page", scope: config.ScopeRead,
 		summary: "Says what the last checks of a page found, what followed from each, and why keywords did not match",
 	}, func(ctx context.Context, in *explainInput) (inspect.Explanation, error) {
-		if err := checkURL("query.url", in.URL); err != nil {
-			return inspect.Explanation{}, err
-		}
 		return a.service.Explain(ctx, in.URL, inspect.ExplainFilter{Client: in.Client, Keyword: in.Keyword, Clients: callerOf(ctx).Clients})
 	})
 }

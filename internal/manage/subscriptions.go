@@ -61,9 +61,6 @@ func (a *api) addSubscriptions() {
 		method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", scope: config.ScopeRead, summary: "Lists subscriptions with their state and origin",
 		description: "They are in the order of their pages and clients.",
 	}, func(ctx context.Context, in *listInput) (client.Subscriptions, error) {
-		if err := in.validate(); err != nil {
-			return client.Subscriptions{}, err
-		}
 		f := inspect.ListFilter{URL: in.URL, Client: in.Client, Tag: in.Tag, Clients: callerOf(ctx).Clients}
 		return a.listSubscriptions(ctx, in.Part, f, func(s inspect.Subscription) bool {
 			return (in.State == "" || s.State == in.State) && (in.Origin == "" || s.Origin == in.Origin)
