@@ -49,12 +49,12 @@ type RecentChange struct {
 
 // RecentChanges is a part of the newest changes of all pages, the newest first.
 type RecentChanges struct {
-	Changes []RecentChange
+	Changes []RecentChange `json:"changes"`
 	// Next is the value of RecentFilter.After with which the list goes on. It is empty at the end.
-	Next string
+	Next string `json:"next,omitempty"`
 	// Partial says that changes are missing, because the state is still being read. It is only set with
 	// RecentFilter.Partial.
-	Partial bool
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Recent finds the newest changes of all pages. It reads the whole state when it is first asked, and

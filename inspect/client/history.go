@@ -50,6 +50,6 @@ func formatNonZero(n uint64) string {
 // Recent returns the part of the list of the last changes of all pages that f selects, the newest
 // first. Field After of f is the cursor Next of the part before; it is empty for the first part.
 // Field Clients has no meaning.
-func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r RecentChanges, err error) {
+func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r inspect.RecentChanges, err error) {
 	return r, c.get(ctx, "/recent", query(f), &r)
 }

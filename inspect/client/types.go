@@ -52,15 +52,6 @@ type Subscription struct {
 	inspect.Subscription
 }
 
-// RecentChanges is a part of the list of the last changes of all pages, the newest first. Next is the
-// cursor of the following part; it is empty after the last one. Partial says that changes are missing,
-// because the state is still being read.
-type RecentChanges struct {
-	Changes []inspect.RecentChange `json:"changes"`
-	Next    string                 `json:"next,omitempty"`
-	Partial bool                   `json:"partial,omitempty"`
-}
-
 // Deliveries are notifications with their deliveries. Next is the cursor of the following part; it
 // is empty after the last one, and for the deliveries of one page. Partial says that deliveries are
 // missing, because the state is still being read.

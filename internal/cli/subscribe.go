@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,11 +135,15 @@ func checkNow(ctx context.Context, m process, url string) error {
 			return err
 		case c.Check > before.Check:
 			m.out.printObject(c, "kind", "checked", "url", url)
-			if c.Result == flow.OutcomeFailed {
-				return fmt.Errorf("%s: %s", url, checkOutcome(c))
+			says := fmt.Sprintf("%s: %s, %s", url, checkName(c.Check), checkResult(c, len(c.Versions) > 1, m.out.now))
+			if c.Result != flow.OutcomeFailed {
+				m.out.printLine("%s", says)
+				return nil
 			}
-			m.out.printLine("%s: %s", url, checkOutcome(c))
-			return nil
+			if advice := inspect.AccessAdvice(c.Reason); advice != "" {
+				says += "; " + advice
+			}
+			return errors.New(says)
 		}
 		select {
 		case <-ctx.Done():
@@ -159,19 +163,4 @@ func lastCheck(ctx context.Context, m process, url string) (inspect.Check, error
 		return inspect.Check{}, err
 	}
 	return e.Checks[0], nil
-}
-
-// checkOutcome says what c found, and what of the page was passed over.
-func checkOutcome(c inspect.Check) string {
-	return strings.Join(append([]string{checkFinding(c)}, c.Passed...), "; ")
-}
-
-func checkFinding(c inspect.Check) string {
-	switch {
-	case c.Reason != "":
-		return fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, inspect.WithAccessAdvice(c.Reason))
-	case len(c.Versions) > 0:
-		return fmt.Sprintf("check %d found a new version", c.Check)
-	}
-	return fmt.Sprintf("check %d found no change", c.Check)
 }

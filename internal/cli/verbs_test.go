@@ -167,11 +167,11 @@ func TestCheckNow(t *testing.T) {
 	waitFor(t, "the first check", func() bool {
 		return strings.Contains(runCLI(t, "history", s.page.URL, "-c", s.config).stdout, "baseline")
 	})
-	expectExit(t, 0, "found no change", "check", s.page.URL, "-c", s.config)
+	expectExit(t, 0, "check 2, nothing new", "check", s.page.URL, "-c", s.config)
 	s.page.set(http.StatusNotFound, "")
 	expectExit(t, 1, "check 3, failed: HTTP status 404 Not Found", "check", s.page.URL, "-c", s.config)
 	s.page.set(http.StatusUnauthorized, "")
-	expectExit(t, 1, "HTTP status 401 Unauthorized; if the page needs credentials, give them in access of the configuration", "check", s.page.URL, "-c", s.config)
+	expectExit(t, 1, "; if the page needs credentials, give them in access of the configuration", "check", s.page.URL, "-c", s.config)
 	expectExit(t, 0, "give them in access of the configuration, or to watch with --user,", "explain", s.page.URL, "-c", s.config)
 	r := runCLI(t, "check", s.page.URL, "-c", s.config, "--format", "json")
 	if r.code != 1 || !strings.Contains(r.stdout, `"result":"failed"`) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/inspect/client"
 )
 
 // DocumentInput chooses a document of a page.
@@ -54,15 +53,16 @@ func (a *api) addHistory() {
 		method: http.MethodGet, path: "/recent", id: "list-recent-changes", scope: config.ScopeRead,
 		summary:     "Lists the last changes of all pages with their notifications, the newest first",
 		description: "The newest 10,000 changes are remembered, and the last 20 of each page. The first call after a start reads the state of all pages. With a filter a part may have fewer changes than limit, or none, and a next. Where several processes share the pages, each lists its own.",
-	}, func(ctx context.Context, in *recentInput) (out client.RecentChanges, err error) {
+	}, func(ctx context.Context, in *recentInput) (found inspect.RecentChanges, err error) {
 		after, err := a.cursors.open(ctx, "recent", in.Cursor)
 		if err != nil {
-			return out, err
+			return found, err
 		}
-		found, err := a.service.Recent(ctx, inspect.RecentFilter{
+		found, err = a.service.Recent(ctx, inspect.RecentFilter{
 			Client: in.Client, Sink: in.Sink, Delivery: in.State, Tag: in.Tag, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit, Partial: in.Partial,
 		})
-		return client.RecentChanges{Changes: found.Changes, Next: a.cursors.seal(ctx, "recent", found.Next), Partial: found.Partial}, err
+		found.Next = a.cursors.seal(ctx, "recent", found.Next)
+		return found, err
 	})
 
 	type textInput struct {
