@@ -96,7 +96,7 @@ func (a *app) pauseVerb() *cobra.Command {
 		return nil
 	})
 	cmd.Flags().StringVar(&of, "client", "default", "the `NAME` of the client")
-	cmd.Flags().Func("for", "how long the pause lasts, a `DURATION` such as 24h (default: until resume)", setTo(&length, config.ParseDuration))
+	cmd.Flags().Func("for", "the `DURATION` of the pause, such as 24h (default: until resume)", setTo(&length, config.ParseDuration))
 	return cmd
 }
 
@@ -137,6 +137,7 @@ func checkNow(ctx context.Context, m process, url string) error {
 			return err
 		case c.Check > before.Check:
 			m.out.printObject(c, "kind", "checked", "url", url)
+			c.Repeats = 0 // they were before
 			says := fmt.Sprintf("%s: %s, %s", url, checkName(c.Check), checkResult(c, len(c.Versions) > 1, m.out.now))
 			if c.Result != flow.OutcomeFailed {
 				m.out.printLine("%s", says)
