@@ -37,6 +37,16 @@ func Parse(ctx context.Context, body []byte) (*html.Node, Ending, error) {
 	return root, ending, err
 }
 
+// Attribute returns the value of an attribute of n, and whether n has it.
+func Attribute(n *html.Node, name string) (value string, ok bool) {
+	for _, a := range n.Attr {
+		if a.Namespace == "" && a.Key == name {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
 // formattingElements are the elements that the parser opens anew in every paragraph until they
 // are closed.
 var formattingElements = map[atom.Atom]bool{

@@ -5,6 +5,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -82,7 +83,7 @@ func NewDialer(c Config) Dialer {
 		return c.newSocksDialer()
 	}
 	return &net.Dialer{
-		Timeout:  orDefault(c.DialTimeout, defaultDialTimeout),
+		Timeout:  cmp.Or(c.DialTimeout, defaultDialTimeout),
 		Resolver: c.Resolver,
 		Control: func(_, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
@@ -120,9 +121,9 @@ func NewClient(c Config) *http.Client {
 		TLSHandshakeTimeout:    tlsHandshakeTimeout,
 		DisableCompression:     c.KeepCompressed,
 		MaxIdleConns:           maxIdle,
-		MaxIdleConnsPerHost:    orDefault(c.MaxIdleConnsPerHost, maxIdle),
-		IdleConnTimeout:        orDefault(c.IdleConnTimeout, idleConnTimeout),
-		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, defaultResponseHeaderTimeout), 0),
+		MaxIdleConnsPerHost:    cmp.Or(c.MaxIdleConnsPerHost, maxIdle),
+		IdleConnTimeout:        cmp.Or(c.IdleConnTimeout, idleConnTimeout),
+		ResponseHeaderTimeout:  max(cmp.Or(c.ResponseHeaderTimeout, defaultResponseHeaderTimeout), 0),
 		MaxResponseHeaderBytes: maxResponseHeaderBytes,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
@@ -132,20 +133,10 @@ func NewClient(c Config) *http.Client {
 	} else {
 		t.DialContext = NewDialer(c).DialContext
 	}
-	check := c.CheckRedirect
-	if check == nil {
-		check = noRedirects
+	if c.CheckRedirect == nil {
+		c.CheckRedirect = noRedirects
 	}
-	return &http.Client{Transport: t, CheckRedirect: check}
-}
-
-// orDefault returns v, or def if v is the zero value.
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
+	return &http.Client{Transport: t, CheckRedirect: c.CheckRedirect}
 }
 
 // RedirectError says why a redirect was not followed.

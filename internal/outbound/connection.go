@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -13,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"time"
 
 	"golang.org/x/net/proxy"
 
@@ -27,7 +29,7 @@ func newSender(c registry.Connection) (Sender, error) {
 	if err != nil {
 		return Sender{}, err
 	}
-	sender := Sender{Secrets: s}
+	sender := Sender{Secrets: s, Now: time.Now}
 	if c.Client == nil {
 		sender.Client = NewClient(g)
 		return sender, nil
@@ -200,7 +202,7 @@ func (e *ProxyError) Error() string {
 
 // proxyDialer returns the dialer for the proxy itself.
 func (c Config) proxyDialer() *net.Dialer {
-	return &net.Dialer{Timeout: orDefault(c.DialTimeout, defaultDialTimeout), Resolver: c.Resolver}
+	return &net.Dialer{Timeout: cmp.Or(c.DialTimeout, defaultDialTimeout), Resolver: c.Resolver}
 }
 
 // socksDialer connects through a SOCKS5 proxy.
@@ -217,11 +219,7 @@ func (c Config) newSocksDialer() Dialer {
 		password, _ := u.User.Password()
 		auth = &proxy.Auth{User: u.User.Username(), Password: password}
 	}
-	port := u.Port()
-	if port == "" {
-		port = "1080"
-	}
-	d, err := proxy.SOCKS5("tcp", net.JoinHostPort(u.Hostname(), port), auth, c.proxyDialer())
+	d, err := proxy.SOCKS5("tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "1080")), auth, c.proxyDialer())
 	if err != nil {
 		panic(fmt.Sprintf("outbound: %v", err)) // cannot happen
 	}
@@ -251,13 +249,9 @@ func (d *socksDialer) DialContext(ctx context.Context, network, address string) 
 // them is not permitted. It returns none if host cannot be looked up here, because the proxy
 // may know it.
 func (c Config) resolveTarget(ctx context.Context, host string) ([]netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, orDefault(c.DialTimeout, defaultDialTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.DialTimeout, defaultDialTimeout))
 	defer cancel()
-	resolver := c.Resolver
-	if resolver == nil {
-		resolver = net.DefaultResolver
-	}
-	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
+	addrs, err := cmp.Or(c.Resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, nil
 	}

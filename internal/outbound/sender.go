@@ -42,7 +42,7 @@ type Sender struct {
 	// BodyDecides says that a status 2xx is not enough: the body says whether the receiver
 	// accepted the notification, so Do waits for it.
 	BodyDecides bool
-	// Now is the clock; nil means time.Now.
+	// Now is the clock.
 	Now func() time.Time
 }
 
@@ -87,11 +87,7 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 		return nil, s.classifyError(ctx, err, wrote.Load())
 	}
 	defer resp.Body.Close()
-	now := time.Now
-	if s.Now != nil {
-		now = s.Now
-	}
-	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: s.Now()}
 	// After a change of protocol the context would not end the read.
 	if a.Status != http.StatusSwitchingProtocols && resp.Body != http.NoBody {
 		limit := bodyDrainTimeout
@@ -103,9 +99,7 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 			a.Broken = s.Secrets.Wrap("the answer broke off", cmp.Or(ctx.Err(), context.Cause(reading), err))
 		}
 	}
-	if see, ok := observerOf(ctx); ok {
-		see(statusText(a.Status))
-	}
+	Tell(ctx, statusText(a.Status))
 	return a, nil
 }
 
@@ -134,14 +128,9 @@ func WithObserver(ctx context.Context, see func(status string)) context.Context 
 // Tell calls the observer of ctx, if there is one, with a status. Do does that itself; Tell is
 // for sinks with another protocol.
 func Tell(ctx context.Context, status string) {
-	if see, ok := observerOf(ctx); ok {
+	if see, ok := ctx.Value(observerKey{}).(func(status string)); ok {
 		see(status)
 	}
-}
-
-func observerOf(ctx context.Context) (see func(status string), ok bool) {
-	see, ok = ctx.Value(observerKey{}).(func(status string))
-	return see, ok
 }
 
 // classifyError classifies err, because of which there is no answer. sent says that the whole request

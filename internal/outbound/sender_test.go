@@ -94,7 +94,7 @@ func TestSlowBodies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
 				defer cancel()
-				s := Sender{Client: &http.Client{Transport: slowTransport{tt.after}}, BodyDecides: tt.decides}
+				s := Sender{Client: &http.Client{Transport: slowTransport{tt.after}}, BodyDecides: tt.decides, Now: time.Now}
 				began := time.Now()
 				a, err := s.Do(ctx, http.MethodPost, &url.URL{Scheme: "http", Host: "example.com"}, nil, nil)
 				if err != nil || string(a.Body) != tt.want || time.Since(began) != tt.took || a.Err() != nil {

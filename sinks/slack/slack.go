@@ -20,7 +20,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -70,7 +69,7 @@ func New(c Config) (*Slack, error) {
 	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread, signingSecret: c.SigningSecret.Reveal()}
 	var bad outbound.Mistakes
 	s.sender, s.template = bad.Sender(c.Connection), bad.Template("template", c.Template)
-	s.sender.Now, s.sender.BodyDecides = time.Now, true
+	s.sender.BodyDecides = true
 	switch {
 	case !c.WebhookURL.IsZero():
 		s.configureWebhook(c, &bad)

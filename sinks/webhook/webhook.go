@@ -47,7 +47,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -121,7 +120,6 @@ func New(c Config) (*Webhook, error) {
 		idempotent: c.IdempotencyKey, verify: c.Verify, headers: make(http.Header),
 	}
 	w.sender = bad.Sender(c.Connection)
-	w.sender.Now = time.Now
 	if w.url = bad.URL("url", c.URL, "https://example.com/hook"); w.url != nil {
 		w.sender.Secrets.AddURL(w.url)
 	}

@@ -63,10 +63,7 @@ type Config struct {
 
 // DefaultUserAgent returns the user agent of Vokter in that version.
 func DefaultUserAgent(version string) string {
-	if version == "" {
-		version = "dev"
-	}
-	return "vokter/" + version + " (+https://github.com/vokter/vokter)"
+	return "vokter/" + cmp.Or(version, "dev") + " (+https://github.com/vokter/vokter)"
 }
 
 // Fetcher fetches pages over http and https. It connects to public addresses and to those that
@@ -84,17 +81,11 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
-	f := &Fetcher{config: c, userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now}
-	f.client = f.newClient(outbound.Config{RootCAs: c.RootCAs})
-	if f.userAgent == "" {
-		f.userAgent = DefaultUserAgent(c.Version)
-	}
-	if f.maxBody <= 0 {
-		f.maxBody = DefaultMaxBody
-	}
+	f := &Fetcher{config: c, userAgent: cmp.Or(c.UserAgent, DefaultUserAgent(c.Version)), maxBody: cmp.Or(c.MaxBody, DefaultMaxBody), now: c.Now}
 	if f.now == nil {
 		f.now = time.Now
 	}
+	f.client = f.newClient(outbound.Config{RootCAs: c.RootCAs})
 	return f
 }
 
@@ -107,7 +98,7 @@ func (f *Fetcher) newClient(c outbound.Config) *http.Client {
 		c.RootCAs = f.config.RootCAs
 	}
 	client := outbound.NewClient(c)
-	client.Transport = &locationTransport{&cookieTransport{client.Transport}}
+	client.Transport = &lenientTransport{client.Transport}
 	return client
 }
 

@@ -353,7 +353,8 @@ func (s *session) findForm(ctx context.Context, f *Fetcher, client *http.Client)
 	if form == nil {
 		return s.url, fields, nil
 	}
-	action, err := resp.Request.URL.Parse(pageurl.Encode(attributeValue(form, "action")))
+	to, _ := htmltree.Attribute(form, "action")
+	action, err := resp.Request.URL.Parse(pageurl.Encode(to))
 	if err != nil || originOf(action) != originOf(s.url) {
 		where := "another URL"
 		if err == nil {
@@ -362,8 +363,11 @@ func (s *session) findForm(ctx context.Context, f *Fetcher, client *http.Client)
 		return nil, nil, &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "the login form sends its fields to " + where + ", which is not the host of login.url; if that is right, write its URL as login.url"}
 	}
 	for input := range form.Descendants() {
-		if name := attributeValue(input, "name"); input.Data == "input" && strings.EqualFold(attributeValue(input, "type"), "hidden") && name != "" && !fields.Has(name) {
-			fields.Set(name, attributeValue(input, "value"))
+		name, _ := htmltree.Attribute(input, "name")
+		kind, _ := htmltree.Attribute(input, "type")
+		if input.Data == "input" && strings.EqualFold(kind, "hidden") && name != "" && !fields.Has(name) {
+			value, _ := htmltree.Attribute(input, "value")
+			fields.Set(name, value)
 		}
 	}
 	return action, fields, nil
@@ -380,7 +384,7 @@ func formWith(page *html.Node, fields url.Values) *html.Node {
 		}
 		missing := slices.Collect(maps.Keys(fields))
 		for input := range form.Descendants() {
-			name := attributeValue(input, "name")
+			name, _ := htmltree.Attribute(input, "name")
 			missing = slices.DeleteFunc(missing, func(n string) bool { return n == name })
 		}
 		if len(missing) == 0 {
@@ -388,15 +392,6 @@ func formWith(page *html.Node, fields url.Values) *html.Node {
 		}
 	}
 	return nil
-}
-
-func attributeValue(n *html.Node, name string) string {
-	for _, a := range n.Attr {
-		if a.Key == name {
-			return a.Val
-		}
-	}
-	return ""
 }
 
 var _ http.CookieJar = (*session)(nil)

@@ -2,10 +2,12 @@ package values
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
 
+	"github.com/vokter/vokter/internal/htmltree"
 	reader "github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
@@ -29,8 +31,8 @@ func (m *microdata) offers(groups []offerGroup, n, owner *html.Node, depth int) 
 		if c.Type != html.ElementNode || isOtherProduct(attributeOf(c, "itemprop")) {
 			continue
 		}
-		isItem := hasAttribute(c, "itemscope")
-		if isOffer(attributeOf(c, "itemtype")) || isItem && containsWord(attributeOf(c, "itemprop"), "offers") {
+		_, isItem := htmltree.Attribute(c, "itemscope")
+		if isOffer(attributeOf(c, "itemtype")) || isItem && slices.Contains(strings.Fields(attributeOf(c, "itemprop")), "offers") {
 			if k := len(groups) - 1; owner != nil && k >= 0 && groups[k].owner == owner {
 				groups[k].offers = append(groups[k].offers, m.item(c, 0))
 			} else {
@@ -100,7 +102,9 @@ func (m *microdata) addElement(item map[string]any, n *html.Node, depth int) {
 		return
 	}
 	names := strings.Fields(attributeOf(n, "itemprop"))
-	isItem := hasAttribute(n, "itemscope") || hasAttribute(n, "itemtype")
+	_, isItem := htmltree.Attribute(n, "itemscope")
+	_, isTyped := htmltree.Attribute(n, "itemtype")
+	isItem = isItem || isTyped
 	for _, name := range names {
 		var value any
 		if isItem {
@@ -172,22 +176,4 @@ func struckOr[T string | written](n *html.Node, v T) any {
 // isStruck reports whether what is in n is struck through.
 func isStruck(n *html.Node) bool {
 	return n.Data == "del" || n.Data == "s" || n.Data == "strike" || strings.Contains(attributeOf(n, "style"), "line-through")
-}
-
-func hasAttribute(n *html.Node, name string) bool {
-	for _, a := range n.Attr {
-		if a.Namespace == "" && a.Key == name {
-			return true
-		}
-	}
-	return false
-}
-
-func containsWord(list, word string) bool {
-	for w := range strings.FieldsSeq(list) {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

@@ -80,12 +80,8 @@ func findOffer(ctx context.Context, raw pipeline.Raw, tag string) (offer, error)
 }
 
 func attributeOf(n *html.Node, name string) string {
-	for _, a := range n.Attr {
-		if a.Namespace == "" && a.Key == name {
-			return a.Val
-		}
-	}
-	return ""
+	value, _ := htmltree.Attribute(n, name)
+	return value
 }
 
 // isOffer reports whether a type of schema.org is an offer.

@@ -55,14 +55,6 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	return t, nil
 }
 
-func tooLargeError(reason string) error {
-	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: reason}
-}
-
-func unreadableError(reason string) error {
-	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: reason}
-}
-
 // emitter turns the elements and texts of a page, in document order, into its text. It
 // holds the rules that the scanner of tokens and the walker of the tree share.
 type emitter struct {

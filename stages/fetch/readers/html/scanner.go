@@ -89,7 +89,7 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 		switch token := z.Next(); token {
 		case html.ErrorToken:
 			if !errors.Is(z.Err(), io.EOF) {
-				return pipeline.Text{}, tooLargeError("a single element of the page is too large")
+				return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "a single element of the page is too large"}
 			}
 			ending.Note(token, z.Raw(), 0)
 			s.closeFrom(0)
@@ -131,7 +131,7 @@ func passedAt(body []byte, ending htmltree.Ending) []string {
 
 func (e *emitter) checkSize() error {
 	if e.isFull() {
-		return tooLargeError("the text of the page is larger than 2 MiB")
+		return blocks.TooLarge()
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
@@ -33,9 +34,9 @@ func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Te
 	case ctx.Err() != nil:
 		return pipeline.Text{}, ctx.Err()
 	case errors.Is(err, htmltree.ErrTooLarge):
-		return pipeline.Text{}, tooLargeError(err.Error() + " for selectors")
+		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: err.Error() + " for selectors"}
 	case err != nil:
-		return pipeline.Text{}, unreadableError("the page is nested too deeply for selectors (more than 512 elements)")
+		return pipeline.Text{}, blocks.Unreadable("the page is nested too deeply for selectors (more than 512 elements)")
 	}
 	scope, err := parts.Find(ctx, root)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
@@ -13,16 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/vokter/vokter/pipeline"
-)
-
-const (
-	// maxOutput is how much a module may write, in bytes: a text of the largest size, with its
-	// white space or as JSON.
-	maxOutput = 4 * pipeline.MaxText
-	// maxStderr is how much is kept of what a module writes to standard error, in bytes.
-	maxStderr = 4096
-	// maxQuotedStderr is how much of that a reason quotes, in bytes.
-	maxQuotedStderr = 200
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
 // run returns what the module writes of raw.
@@ -33,7 +23,7 @@ func (r *Reader) run(parent context.Context, raw pipeline.Raw) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(parent, r.cfg.Timeout)
 	defer cancel()
 	memory := &linearMemory{limit: uint64(r.cfg.Memory)}
-	out, complaint := &limitedOutput{cancel: cancel}, &stderrHead{}
+	out, complaint := &blocks.Output{End: cancel}, &blocks.Complaint{}
 	cfg := wazero.NewModuleConfig().WithName(""). // any number of instances, without a name
 							WithArgs("reader").WithStdin(bytes.NewReader(raw.Body)).WithStdout(out).WithStderr(complaint)
 	for name, value := range map[string]string{
@@ -50,8 +40,8 @@ func (r *Reader) run(parent context.Context, raw pipeline.Raw) ([]byte, error) {
 		code = exit.ExitCode()
 	}
 	switch {
-	case out.isFull:
-		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the module %s wrote more than %d bytes", r.cfg.Name, maxOutput)}
+	case out.IsFull:
+		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the module %s wrote more than %d bytes", r.cfg.Name, blocks.MaxOutput)}
 	case err == nil:
 		return out.Bytes(), nil
 	case parent.Err() != nil:
@@ -60,8 +50,8 @@ func (r *Reader) run(parent context.Context, raw pipeline.Raw) ([]byte, error) {
 		return nil, r.unreadableError("took longer than %v, which is its timeout", r.cfg.Timeout)
 	case memory.isRefused:
 		return nil, r.unreadableError("needs more memory than %d bytes, which is its limit", r.cfg.Memory)
-	case code != 0 && complaint.line() != "":
-		return nil, r.unreadableError("cannot read the page: %s", complaint.line())
+	case code != 0 && complaint.Line() != "":
+		return nil, r.unreadableError("cannot read the page: %s", complaint.Line())
 	case code != 0:
 		return nil, r.unreadableError("ended with exit code %d and gave no reason on standard error", code)
 	default:
@@ -70,51 +60,17 @@ func (r *Reader) run(parent context.Context, raw pipeline.Raw) ([]byte, error) {
 }
 
 // crashReason returns the first line that says why a module crashed, and what it wrote before.
-func crashReason(err error, complaint *stderrHead) string {
+func crashReason(err error, complaint *blocks.Complaint) string {
 	reason := err.Error()
 	if _, rest, ok := strings.Cut(reason, "failed: "); ok { // behind names that say nothing to a user
 		reason = rest
 	}
-	reason = firstLine(reason)
-	if said := complaint.line(); said != "" {
+	reason = blocks.FirstLine(reason)
+	if said := complaint.Line(); said != "" {
 		reason += ": " + said
 	}
 	return reason
 }
-
-// firstLine returns the first line of s that is not blank, cut to maxQuotedStderr bytes.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return strings.ToValidUTF8(line[:min(len(line), maxQuotedStderr)], "")
-}
-
-// limitedOutput keeps what is written, up to maxOutput bytes. The module is ended when there is more.
-type limitedOutput struct {
-	bytes.Buffer
-	isFull bool
-	cancel context.CancelFunc
-}
-
-var errOutputFull = errors.New("too much output")
-
-func (o *limitedOutput) Write(p []byte) (int, error) {
-	if o.Len()+len(p) > maxOutput {
-		o.isFull = true
-		o.cancel()
-		return 0, errOutputFull
-	}
-	return o.Buffer.Write(p)
-}
-
-// stderrHead keeps the beginning of what is written.
-type stderrHead struct{ kept []byte }
-
-func (h *stderrHead) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), maxStderr-len(h.kept))]...)
-	return len(p), nil
-}
-
-func (h *stderrHead) line() string { return firstLine(string(h.kept)) }
 
 // pageSize is the unit of memory in WebAssembly, in bytes.
 const pageSize = 64 << 10
@@ -148,8 +104,6 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 func (m *linearMemory) Free() { m.bytes = nil }
 
 var (
-	_ io.Writer                    = (*limitedOutput)(nil)
-	_ io.Writer                    = (*stderrHead)(nil)
 	_ experimental.MemoryAllocator = (*linearMemory)(nil)
 	_ experimental.LinearMemory    = (*linearMemory)(nil)
 )

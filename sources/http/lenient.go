@@ -4,18 +4,21 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// cookieTransport is an http.RoundTripper that keeps the values of cookies as the server wrote them. net/http drops
-// a cookie with a quote, a backslash or a letter beyond ASCII in its value, and puts one with a blank or comma in
-// quotes. So these are stored in hexadecimal.
-type cookieTransport struct{ base http.RoundTripper }
+// lenientTransport is an http.RoundTripper that lets net/http take what browsers take. net/http drops a cookie with a
+// quote, a backslash or a letter beyond ASCII in its value, and puts one with a blank or comma in quotes: these are
+// stored in hexadecimal, and sent as the server wrote them. It refuses a Location with a lone %, and would send a blank
+// of a query as it is: it gets these encoded.
+type lenientTransport struct{ base http.RoundTripper }
 
 // storedAsHex begins the value of a cookie that is stored in hexadecimal.
 const storedAsHex = "hex-of-vokter."
 
 // RoundTrip sends r.
-func (t *cookieTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *lenientTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if sent := r.Header.Get("Cookie"); strings.Contains(sent, storedAsHex) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Cookie", decodeCookies(sent))
@@ -26,6 +29,9 @@ func (t *cookieTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	for i, line := range resp.Header["Set-Cookie"] {
 		resp.Header["Set-Cookie"][i] = encodeCookie(line)
+	}
+	if to := resp.Header.Get("Location"); to != "" {
+		resp.Header.Set("Location", pageurl.Encode(to))
 	}
 	return resp, nil
 }
@@ -81,8 +87,8 @@ func decodeCookie(value string) string {
 }
 
 // CloseIdleConnections closes idle connections.
-func (t *cookieTransport) CloseIdleConnections() {
+func (t *lenientTransport) CloseIdleConnections() {
 	(&http.Client{Transport: t.base}).CloseIdleConnections()
 }
 
-var _ http.RoundTripper = (*cookieTransport)(nil)
+var _ http.RoundTripper = (*lenientTransport)(nil)

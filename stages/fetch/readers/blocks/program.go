@@ -1,0 +1,64 @@
+package blocks
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of what a program writes that reads a page, in bytes.
+const (
+	// MaxOutput is that of its output: a text of the largest size, with its white space or as JSON.
+	MaxOutput = 4 * pipeline.MaxText
+	// maxComplaint is how much is kept of its messages, and maxQuoted how much of them a reason quotes.
+	maxComplaint = 4096
+	maxQuoted    = 200
+)
+
+// Output is the output of a program, at most MaxOutput bytes. The program is ended by End when there are more.
+type Output struct {
+	End    func()
+	IsFull bool
+	buf    bytes.Buffer // not embedded: its ReadFrom knows no limit
+}
+
+var errOutputFull = errors.New("too much output")
+
+func (o *Output) Write(p []byte) (int, error) {
+	if o.buf.Len()+len(p) > MaxOutput {
+		o.IsFull = true
+		o.End()
+		return 0, errOutputFull
+	}
+	return o.buf.Write(p)
+}
+
+// Bytes returns what was written.
+func (o *Output) Bytes() []byte { return o.buf.Bytes() }
+
+// Complaint keeps the beginning of the messages of a program.
+type Complaint struct{ kept []byte }
+
+func (c *Complaint) Write(p []byte) (int, error) {
+	c.kept = append(c.kept, p[:min(len(p), maxComplaint-len(c.kept))]...)
+	return len(p), nil
+}
+
+// Line returns the first line that is not blank.
+func (c *Complaint) Line() string { return FirstLine(string(c.kept)) }
+
+// FirstLine returns the first line of s that is not blank, to be quoted: it is cut, and without the characters that
+// cannot be printed, since it may quote the page.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	line = strings.ToValidUTF8(line[:min(len(line), maxQuoted)], "")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, line))
+}
