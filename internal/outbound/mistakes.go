@@ -3,7 +3,10 @@ package outbound
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/textproto"
 	"net/url"
+	"slices"
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
@@ -30,6 +33,22 @@ func (m *Mistakes) Join(err error) { m.errs = append(m.errs, err) }
 
 // Err returns the joined *pipeline.FieldErrors, or nil if there are none.
 func (m *Mistakes) Err() error { return errors.Join(m.errs...) }
+
+// Headers adds what check says is wrong with headers, by their names, and calls set with the others.
+func Headers[V any](m *Mistakes, headers map[string]V, check func(name string, value V) error, set func(name string, value V)) {
+	seen := make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		field, canonical := "headers."+name, textproto.CanonicalMIMEHeaderKey(name)
+		if err := check(name, headers[name]); err != nil {
+			m.Add(field, err)
+		} else if seen[canonical] {
+			m.Addf(field, "the header is set twice, in two spellings")
+		} else {
+			set(name, headers[name])
+		}
+		seen[canonical] = true
+	}
+}
 
 // URL parses the http or https URL in field. It returns nil after a mistake.
 func (m *Mistakes) URL(field string, value registry.Secret, example string) *url.URL {

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"maps"
 	"net/textproto"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -189,20 +187,6 @@ func checkHeader(name, value string) error {
 // isHeaderName reports whether name can be that of a header (RFC 5322, 3.6.8).
 func isHeaderName(name string) bool {
 	return name != "" && len(name) <= 76 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' })
-}
-
-// checkHeaders adds to bad each of headers that cannot be set.
-func checkHeaders(headers map[string]string, bad *outbound.Mistakes) {
-	seen := make(map[string]bool)
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
-		if err := checkHeader(name, headers[name]); err != nil {
-			bad.Add("headers."+name, err)
-		} else if seen[canonical] {
-			bad.Addf("headers."+name, "the header is set twice, in two spellings")
-		}
-		seen[canonical] = true
-	}
 }
 
 // setHeaders sets the headers of the configuration.

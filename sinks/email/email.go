@@ -22,6 +22,7 @@
 package email
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -131,7 +132,8 @@ var _ pipeline.Sink = (*Email)(nil)
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Email, error) {
-	c = c.withDefaults()
+	c.TLS = cmp.Or(c.TLS, StartTLS)
+	c.Port = cmp.Or(c.Port, defaultPorts[c.TLS])
 	e := &Email{cfg: c, now: time.Now}
 	var bad outbound.Mistakes
 	c.check(&bad)
@@ -208,17 +210,6 @@ var (
 	heloPattern     = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[A-Za-z0-9.:]+\])$`)
 )
 
-// withDefaults fills in what depends on other fields.
-func (c Config) withDefaults() Config {
-	if c.TLS == "" {
-		c.TLS = StartTLS
-	}
-	if c.Port == 0 {
-		c.Port = defaultPorts[c.TLS]
-	}
-	return c
-}
-
 // check adds to bad what is wrong with c itself. No message quotes a password.
 func (c Config) check(bad *outbound.Mistakes) {
 	bad.Add("host", checkHost(c.Host))
@@ -253,7 +244,7 @@ func (c Config) check(bad *outbound.Mistakes) {
 	bad.Add("list_unsubscribe", err)
 	_, err = parseListID(c.ListID, "")
 	bad.Add("list_id", err)
-	checkHeaders(c.Headers, bad)
+	outbound.Headers(bad, c.Headers, checkHeader, func(string, string) {})
 	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxSubjectPrefix {
 		bad.Addf("subject_prefix", "write one line of at most %d characters", maxSubjectPrefix)
 	}

@@ -111,13 +111,12 @@ func TestSeveralRecipientsAreAList(t *testing.T) {
 
 func TestDefaultPorts(t *testing.T) {
 	for way, want := range map[string]int{"": 587, StartTLS: 587, Implicit: 465, Plain: 25} {
-		c := Config{TLS: way}.withDefaults()
-		if c.Port != want || way == "" && c.TLS != StartTLS {
-			t.Errorf("%q: %s on port %d, want port %d", way, c.TLS, c.Port, want)
+		for given, want := range map[int]int{0: want, 2525: 2525} {
+			e, err := New(Config{Host: "smtp.example.com", From: "a@example.com", To: registry.Texts{"b@example.com"}, TLS: way, Port: given})
+			if err != nil || e.cfg.Port != want || way == "" && e.cfg.TLS != StartTLS {
+				t.Errorf("%q, %d: %v, %v, want port %d", way, given, e, err, want)
+			}
 		}
-	}
-	if got := (Config{Port: 2525}.withDefaults()).Port; got != 2525 {
-		t.Errorf("port %d, want 2525", got)
 	}
 }
 

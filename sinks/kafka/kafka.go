@@ -16,6 +16,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,12 +83,7 @@ const maxTopicLength = 249
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It reads the
 // files that TLS names, and asks no broker.
 func New(c Config) (*Sink, error) {
-	if c.Key == "" {
-		c.Key = KeyPage
-	}
-	if c.MaxMessageBytes == 0 {
-		c.MaxMessageBytes = defaultMessageBytes
-	}
+	c.Key, c.MaxMessageBytes = cmp.Or(c.Key, KeyPage), cmp.Or(c.MaxMessageBytes, defaultMessageBytes)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}

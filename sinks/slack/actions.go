@@ -36,7 +36,7 @@ func (s *Slack) Answer(ctx context.Context, raw, text string) error {
 	if api, err := url.Parse(s.apiURL); err != nil || u.Host != answerHost && u.Host != api.Host {
 		return fmt.Errorf("its response_url is not at %s", answerHost)
 	}
-	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": escape.Replace(text), "unfurl_links": false})
+	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": render.Mrkdwn(text), "unfurl_links": false})
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func plainText(s string) slackgo.RichTextSectionElement {
 // fallbackText returns m in one line, escaped: the headline, the title, the reason and the URL, as
 // far as there is room.
 func fallbackText(m render.Message) string {
-	link := escape.Replace(m.URL)
+	link := render.Mrkdwn(m.URL)
 	if link != "" {
 		link = " " + link
 	}
@@ -156,9 +156,6 @@ func fallbackText(m render.Message) string {
 	if m.Reason != "" {
 		text += ": " + m.Reason
 	}
-	escaped := func(s string) int { return render.UTF16(escape.Replace(s)) }
-	return escape.Replace(render.Cut(text, maxText-render.UTF16(link), escaped)) + link
+	escaped := func(s string) int { return render.UTF16(render.Mrkdwn(s)) }
+	return render.Mrkdwn(render.Cut(text, maxText-render.UTF16(link), escaped)) + link
 }
-
-// escape is all that Slack decodes in a text.
-var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")

@@ -294,7 +294,7 @@ var connectionHeaders = []string{
 }
 
 // checkHeader says why a header cannot be sent with every request.
-func checkHeader(name, value string) error {
+func checkHeader(name string, value registry.Secret) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
 	case !httpguts.ValidHeaderFieldName(name):
@@ -306,7 +306,7 @@ func checkHeader(name, value string) error {
 	case strings.HasPrefix(canonical, "Ce-"):
 		return errors.New("this header cannot be given: those that begin with ce- are attributes of a CloudEvent")
 	}
-	return checkValue(value)
+	return checkValue(value.Reveal())
 }
 
 // checkValue says why value cannot be that of a header, without quoting it.
@@ -329,20 +329,10 @@ func checkValue(value string) error {
 
 // setHeaders sets the headers of c. It checks them, and the credentials.
 func (w *Webhook) setHeaders(c Config, bad *outbound.Mistakes) {
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		value := c.Headers[name].Reveal()
-		field := "headers." + name
-		if err := checkHeader(name, value); err != nil {
-			bad.Add(field, err)
-			continue
-		}
-		if w.headers.Get(name) != "" {
-			bad.Addf(field, "the header is set twice, in two spellings")
-			continue
-		}
-		w.headers.Set(name, value)
-		w.sender.Secrets.Add(value)
-	}
+	outbound.Headers(bad, c.Headers, checkHeader, func(name string, value registry.Secret) {
+		w.headers.Set(name, value.Reveal())
+		w.sender.Secrets.Add(value.Reveal())
+	})
 	if w.bearer != "" {
 		if err := checkBearer(w.bearer); err != nil {
 			bad.Add("bearer", err)

@@ -109,23 +109,6 @@ type Config struct {
 	MaxBody int64
 }
 
-// withDefaults returns c with the defaults of fields that are not set.
-func (c Config) withDefaults() Config {
-	if c.Tabs == 0 {
-		c.Tabs = 2
-	}
-	if c.Memory == 0 {
-		c.Memory = 1 << 30
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 25 * time.Second
-	}
-	if c.MaxBody <= 0 {
-		c.MaxBody = 10 << 20
-	}
-	return c
-}
-
 // SameProcess reports whether c and other differ in Pages at most.
 func (c Config) SameProcess(other Config) bool {
 	c.Pages, other.Pages = nil, nil

@@ -8,6 +8,7 @@ package browser
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -40,7 +42,7 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 // New returns a Fetcher that fetches pages without a browser with plain. c must be one that Check
 // accepts.
 func New(c Config, plain pipeline.Fetcher) *Fetcher {
-	c = c.withDefaults()
+	c.Tabs, c.Memory, c.Timeout, c.MaxBody = cmp.Or(c.Tabs, 2), cmp.Or(c.Memory, 1<<30), cmp.Or(c.Timeout, 25*time.Second), cmp.Or(c.MaxBody, 10<<20)
 	f := &Fetcher{config: c, plain: plain, tabs: make(chan struct{}, c.Tabs)}
 	f.counts.Ended = make(map[Limit]int)
 	f.SetPages(c.Pages)

@@ -3,6 +3,7 @@
 package filesource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,16 +52,13 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
-	if c.MaxBody <= 0 {
-		c.MaxBody = DefaultMaxBody
-	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Fetcher{allow: c.Allow, maxBody: c.MaxBody, now: c.Now, watches: newWatches(c.Logger)}
+	return &Fetcher{allow: c.Allow, maxBody: cmp.Or(c.MaxBody, DefaultMaxBody), now: c.Now, watches: newWatches(c.Logger)}
 }
 
 // Schemes returns file.

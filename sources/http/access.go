@@ -280,24 +280,23 @@ var reservedHeaders = []string{
 	"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
+// checkHeader says why a header cannot be given.
+func checkHeader(name string, secret registry.Secret) error {
+	value := secret.Reveal()
+	switch {
+	case !httpguts.ValidHeaderFieldName(name):
+		return errors.New(`this is not the name of a header; use letters, digits and "-"`)
+	case slices.Contains(reservedHeaders, http.CanonicalHeaderKey(name)):
+		return errors.New("this header cannot be given, since the fetcher sets it itself")
+	case !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value || value == "":
+		return errors.New("its value is empty, or has a line break, a control character, or white space at an end; is the file or variable right?")
+	}
+	return nil
+}
+
 // readHeaders reads Headers, Cookies and the credentials.
 func (a *access) readHeaders(s Access, bad *outbound.Mistakes) {
-	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		field, value := "headers."+name, s.Headers[name].Reveal()
-		canonical := http.CanonicalHeaderKey(name)
-		switch {
-		case !httpguts.ValidHeaderFieldName(name):
-			bad.Addf(field, `this is not the name of a header; use letters, digits and "-"`)
-		case slices.Contains(reservedHeaders, canonical):
-			bad.Addf(field, "this header cannot be given, since the fetcher sets it itself")
-		case a.header.Get(name) != "":
-			bad.Addf(field, "the header is set twice, in two spellings")
-		case !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value || value == "":
-			bad.Addf(field, "its value is empty, or has a line break, a control character, or white space at an end; is the file or variable right?")
-		default:
-			a.header.Set(name, value)
-		}
-	}
+	outbound.Headers(bad, s.Headers, checkHeader, func(name string, value registry.Secret) { a.header.Set(name, value.Reveal()) })
 	for _, name := range slices.Sorted(maps.Keys(s.Cookies)) {
 		c := &http.Cookie{Name: name, Value: s.Cookies[name].Reveal()}
 		if err := c.Valid(); err != nil {

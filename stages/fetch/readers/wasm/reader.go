@@ -4,6 +4,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -56,13 +57,7 @@ var _ pipeline.Reader = (*Reader)(nil)
 // New returns a Reader, or all that is wrong with c, as joined *pipeline.FieldErrors. A module is
 // compiled once in a process, however many Readers have it.
 func New(c Config) (*Reader, error) {
-	if c.Memory == 0 {
-		c.Memory = DefaultMemory
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	c.Types = slices.Clone(c.Types)
+	c.Memory, c.Timeout, c.Types = cmp.Or(c.Memory, DefaultMemory), cmp.Or(c.Timeout, DefaultTimeout), slices.Clone(c.Types)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
