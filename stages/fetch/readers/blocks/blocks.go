@@ -124,6 +124,12 @@ func (b *Builder) Break() {
 	b.inBlock, b.pendingSpace = false, false
 }
 
+// Block adds s as a block of its own, or the rest of the present one.
+func (b *Builder) Block(s string) {
+	b.Text([]byte(s))
+	b.Break()
+}
+
 // ItemStart begins an item. Items may be nested.
 func (b *Builder) ItemStart() {
 	b.Break()

@@ -95,15 +95,12 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		if strings.HasSuffix(name, "NAME") && t.Title == "" && len(c.open) == 1 {
 			t.Title = blocks.Line(unescapeText(value))
 		}
-		parts := []string{label + formatValue(name, parameters, value)}
-		if !wanted.All() {
-			if parts, err = wanted.Line(ctx, n, parts[0]); err != nil {
-				return pipeline.Text{}, err
-			}
-		}
-		for _, part := range parts {
+		err := wanted.Blocks(ctx, n, label+formatValue(name, parameters, value), func(part string) {
 			b.Lines([]byte(part))
 			b.Break()
+		})
+		if err != nil {
+			return pipeline.Text{}, err
 		}
 		if b.Len() > pipeline.MaxText {
 			return pipeline.Text{}, blocks.TooLarge()

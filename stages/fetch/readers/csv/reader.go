@@ -84,18 +84,8 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			}
 		}
 		for _, field := range record {
-			if wanted.All() {
-				b.Text([]byte(field))
-				b.Break()
-				continue
-			}
-			parts, err := wanted.Line(ctx, line, field)
-			if err != nil {
+			if err := wanted.Blocks(ctx, line, field, b.Block); err != nil {
 				return pipeline.Text{}, err
-			}
-			for _, part := range parts {
-				b.Text([]byte(part))
-				b.Break()
 			}
 		}
 		b.ItemEnd()

@@ -176,8 +176,7 @@ func (w *walker) enterScope(n *html.Node) bool {
 	}
 	for _, value := range attributes {
 		w.body.Break()
-		w.body.Text([]byte(value))
-		w.body.Break()
+		w.body.Block(value)
 	}
 	return chosen
 }

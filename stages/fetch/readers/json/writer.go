@@ -73,8 +73,7 @@ func (w *writer) beginValue(name string, item bool) {
 		w.ItemStart()
 	}
 	if name != "" {
-		w.Text([]byte(name))
-		w.Break()
+		w.Block(name)
 	}
 }
 

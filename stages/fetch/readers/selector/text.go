@@ -145,6 +145,19 @@ func (t *Text) Line(ctx context.Context, number int, line string) (parts []strin
 	return parts, nil
 }
 
+// Blocks calls add with what of the line of this number is wanted, as Line says it.
+func (t *Text) Blocks(ctx context.Context, number int, line string, add func(part string)) error {
+	if t.All() {
+		add(line)
+		return nil
+	}
+	parts, err := t.Line(ctx, number, line)
+	for _, part := range parts {
+		add(part)
+	}
+	return err
+}
+
 // End returns a *pipeline.FetchError of class FailSelectorGone if no line held what is selected.
 func (t *Text) End() error {
 	if len(t.view.Select) == 0 || t.matched {

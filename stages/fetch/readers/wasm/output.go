@@ -74,16 +74,8 @@ func (p *outputParser) toText(raw pipeline.Raw) (pipeline.Text, error) {
 // addBlock adds what is wanted of a block.
 func (p *outputParser) addBlock(s string) error {
 	p.blockCount++
-	parts := []string{s}
-	if !p.selected.All() {
-		var err error
-		if parts, err = p.selected.Line(p.ctx, p.blockCount, s); err != nil {
-			return err
-		}
-	}
-	for _, part := range parts {
-		p.body.Text([]byte(part))
-		p.body.Break()
+	if err := p.selected.Blocks(p.ctx, p.blockCount, s, p.body.Block); err != nil {
+		return err
 	}
 	if p.body.Len()+len(p.title) > pipeline.MaxText {
 		return blocks.TooLarge()

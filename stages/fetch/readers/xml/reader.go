@@ -75,8 +75,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	}
 	title = blocks.Line(title)
 	if !scope.Scoped() && w.title != nil {
-		w.body.Text([]byte(title))
-		w.body.Break()
+		w.body.Block(title)
 	}
 	names := root
 	if channel := childNamed(root, "channel"); channel != nil && w.isFeed && root.Data == "rdf" { // of RSS 1.0, which has another prefix than RDF

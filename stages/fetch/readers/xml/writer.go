@@ -219,8 +219,7 @@ func (w *writer) hasCountedText(n *html.Node, f siblings) bool {
 func (w *writer) writeBlock(s string) {
 	if s != "" {
 		w.body.Break()
-		w.body.Text([]byte(s))
-		w.body.Break()
+		w.body.Block(s)
 	}
 }
 
