@@ -9,6 +9,7 @@ import (
 
 // TestWatchAccess: the flags reach the page, from the command line and from files, and are not printed.
 func TestWatchAccess(t *testing.T) {
+	t.Parallel()
 	proxied := false
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		proxied = proxied || r.URL.IsAbs()

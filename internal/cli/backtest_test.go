@@ -147,6 +147,7 @@ func TestTrialOfFilesSaysWhatItIgnores(t *testing.T) {
 
 // TestTrialOfHistory tries subscriptions on the versions of a stopped data directory.
 func TestTrialOfHistory(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "  - {url: \"https://example.com/never\", keywords: [x], sinks: [out], interval: 1000h}\n")
 	for n := range 5 {
 		s.hook.answers <- 200

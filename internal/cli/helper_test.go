@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +28,10 @@ const asProgram = "VOKTER_STREAM_TEST_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(Main(nil))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // more than there are processors: tests mostly wait
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -52,6 +52,7 @@ func TestVersionRange(t *testing.T) {
 
 // TestHistoryVerbs reads ten versions from a stopped data directory.
 func TestHistoryVerbs(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
 	for n := range 10 {
 		s.hook.answers <- 200
@@ -76,6 +77,7 @@ func TestHistoryVerbs(t *testing.T) {
 
 // TestHistoryVerbsOfARunningProcess reads ten versions over the API.
 func TestHistoryVerbsOfARunningProcess(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	for n := range 10 {
 		s.hook.answers <- 200

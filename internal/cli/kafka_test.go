@@ -44,6 +44,7 @@ var listens = regexp.MustCompile(`msg=listening address=(\S+)`)
 
 // TestKafkaRemembers: with a fresh directory each time, what was seen comes back from Kafka.
 func TestKafkaRemembers(t *testing.T) {
+	t.Parallel()
 	broker, p := startCluster(t), newPage(t, "<p>Zeus. In stock.</p>")
 	check := func() result {
 		return runCLI(t, "watch", p.URL, "out of stock", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
@@ -145,6 +146,7 @@ func (s *startedApp) ready(t *testing.T, data string) string {
 }
 
 func TestKafkaRuns(t *testing.T) {
+	t.Parallel()
 	s := newSharedSetup(t, startCluster(t), "")
 	s.hook.answers <- http.StatusOK
 	s.check(t, "<p>Zeus. In stock.</p>")
@@ -187,6 +189,7 @@ func TestKafkaRuns(t *testing.T) {
 
 // TestKafkaShared: of two processes each knows its own lanes, and says so.
 func TestKafkaShared(t *testing.T) {
+	t.Parallel()
 	a := newSharedSetup(t, startCluster(t), "")
 	b := *a
 	b.data = filepath.Join(t.TempDir(), "d")
@@ -310,6 +313,7 @@ func TestKafkaMistakes(t *testing.T) {
 // TestKafkaStrangers: what anybody writes to the topics that others may write stops no process, nor
 // one that is started behind it; replay --dry-run lists what could not be handled.
 func TestKafkaStrangers(t *testing.T) {
+	t.Parallel()
 	broker := startCluster(t)
 	s := newSharedSetup(t, broker, "")
 	strangers := pipelinetest.Strangers(s.page.URL)

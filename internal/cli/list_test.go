@@ -120,6 +120,7 @@ paused   https://example.com/rest   0 subscriptions  since 11:00:00
 
 // TestNothingMatches checks that filters which select nothing say so.
 func TestNothingMatches(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	for _, c := range []struct {
@@ -268,6 +269,7 @@ Keywords, in the last change
 
 // TestListSinks has a sink that took something and fails since, and one that nothing was sent to.
 func TestListSinks(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.hook.answers <- http.StatusOK

@@ -70,6 +70,7 @@ func TestRoutes(t *testing.T) {
 // TestStrangers: at an address that others reach, whoever has no token learns how the process
 // does, and no more; the verbs of its user find the token by themselves.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 0.0.0.0:0\n")
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
 	_, port, err := net.SplitHostPort(run.awaitAddress(t, s.data))
@@ -136,6 +137,7 @@ func TestStrangers(t *testing.T) {
 // TestStartMakesANewToken: whatever a killed process or somebody else left, the token of a start
 // is new and its owner's alone, and it goes with the process.
 func TestStartMakesANewToken(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>one</p>")
 	elsewhere := file(t, "elsewhere", "mine")

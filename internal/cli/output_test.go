@@ -30,6 +30,7 @@ func runWithFullDisk(t *testing.T, args ...string) result {
 const unwritable = "vokter-stream: standard output cannot be written to: no space left on device\n"
 
 func TestUnwritableOutput(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		r := runWithFullDisk(t, "demo", "--format", format)
 		if r.code != 1 || !strings.HasSuffix(r.stderr, unwritable) {
@@ -46,6 +47,7 @@ func TestUnwritableOutput(t *testing.T) {
 // TestUnwritableOutputKeeps checks that what could not be printed is printed by the
 // next run.
 func TestUnwritableOutputKeeps(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, "<p>one</p>", "<p>two</p>")
 	args := []string{"watch", "--allow", loopback, "--every", "0s", "--log-level", "error", "--data", filepath.Join(t.TempDir(), "d"), p.URL, "two"}
 	if r := runWithFullDisk(t, args...); r.code != 1 || r.stderr != unwritable {
@@ -79,6 +81,7 @@ func startWithPipe(t *testing.T, args ...string) (cmd *exec.Cmd, out *os.File, s
 }
 
 func TestClosedPipe(t *testing.T) {
+	t.Parallel()
 	cmd, out, stderr := startWithPipe(t, "demo", "--format", "json")
 	out.Close()
 	err := cmd.Wait()
@@ -89,6 +92,7 @@ func TestClosedPipe(t *testing.T) {
 }
 
 func TestHangup(t *testing.T) {
+	t.Parallel()
 	cmd, _, stderr := startWithPipe(t, "demo", "--format", "json")
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)

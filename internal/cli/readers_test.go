@@ -17,6 +17,7 @@ import (
 // TestReaderIsReplacedWhileItRuns: a module is replaced by a better one, by one that was not
 // written to its end, and by one that hangs; another page is watched all the while.
 func TestReaderIsReplacedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	var round atomic.Int64
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".x") {

@@ -13,6 +13,7 @@ import (
 
 // TestRestAPI subscribes over the REST API to a running program and to one that was started again.
 func TestRestAPI(t *testing.T) {
+	t.Parallel()
 	got := make(chan string, 10)
 	client := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -82,6 +83,7 @@ func TestRestAPI(t *testing.T) {
 
 // TestURLsOfClientsAreSinks holds that retry knows the sinks that the REST API makes.
 func TestURLsOfClientsAreSinks(t *testing.T) {
+	t.Parallel()
 	for more, want := range map[string]string{"": "no sink is named", "rest: {listen: 127.0.0.1:0, token: none}\n": "no such notification is pending"} {
 		s := newTestSetup(t, more)
 		s.check(t, "<p>Zeus.</p>")

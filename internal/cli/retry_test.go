@@ -16,6 +16,7 @@ import (
 
 // TestRetryOfAStoppedDirectory attempts the notifications itself, and prints which are still pending.
 func TestRetryOfAStoppedDirectory(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
 	here := []string{"-c", s.config, "--allow", loopback}
 	s.check(t, "<p>Zeus. In stock.</p>")
@@ -36,6 +37,7 @@ func TestRetryOfAStoppedDirectory(t *testing.T) {
 
 // TestResumeOfASink restarts the subscriptions that expired with a sink.
 func TestResumeOfASink(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.hook.answers <- 410
@@ -54,6 +56,7 @@ func TestResumeOfASink(t *testing.T) {
 // TestUnknownSink gives retry, replay, resume and subscribe the name of a sink that does not exist. All of
 // them refuse it in the same words, whether a process runs or not.
 func TestUnknownSink(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	const want = `--sink: no sink is named "hock"; did you mean "hook"?`
@@ -116,6 +119,7 @@ func (p *messengerServers) sent(kind string) []string {
 // TestMendedToken has a wrong token in a file while a page changes three times. With the right
 // one all three are told in order, and nothing expired meanwhile.
 func TestMendedToken(t *testing.T) {
+	t.Parallel()
 	page := newPage(t, "<p>none</p>")
 	p := &messengerServers{got: make(map[string][]string)}
 	p.Server = httptest.NewServer(p)

@@ -59,6 +59,7 @@ func (p *manyPages) entries(n int, sink string) string {
 // TestThirtyPagesInOneSlackMessage: thirty pages change, the process is killed while it waits for
 // the group, and Slack has one message that names all of them.
 func TestThirtyPagesInOneSlackMessage(t *testing.T) {
+	t.Parallel()
 	const pages = 30
 	p, chat := newManyPages(t), slackfake.Start(t, nil)
 	data := filepath.Join(t.TempDir(), "data")
@@ -117,6 +118,7 @@ subscriptions:
 // TestFallbackThroughKills: a sink is down, its fallback takes over, and the process is killed
 // again and again: nothing is lost, and no change has two IDs.
 func TestFallbackThroughKills(t *testing.T) {
+	t.Parallel()
 	const pages, rounds = 10, 3
 	p := newManyPages(t)
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))

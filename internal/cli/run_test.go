@@ -175,6 +175,7 @@ func TestCheckSummaryLeavesNothing(t *testing.T) {
 // TestSecondSignal stops a process at once that waits for a receiver which never answers. The
 // next one delivers.
 func TestSecondSignal(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.page.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")

@@ -94,6 +94,7 @@ func newLeakingMailServer(t *testing.T) (port string) {
 // TestSecretsStaySecret lets every kind of sink fail in several ways at receivers that
 // repeat what they are told, and looks for the secrets in all that the program says.
 func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, "<p>Zeus. In stock.</p>")
 	sinks := fmt.Sprintf(secretSinks, newLeakingServer(t), newLeakingMailServer(t))
 	var names []string

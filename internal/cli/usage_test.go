@@ -12,6 +12,7 @@ const anyURL = "http://127.0.0.1:1/"
 // TestUsage holds mistakes in the command line to exit code 2, an empty standard output
 // and a message that helps.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args string
 		want string

@@ -9,6 +9,7 @@ import (
 )
 
 func TestVerbsOfAStoppedDirectory(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
 	s.hook.answers <- 200
 	s.check(t, "<p>Zeus. In stock.</p>")
@@ -94,6 +95,7 @@ func TestVerbsOfARunningProcess(t *testing.T) {
 // TestStaleListen checks that an address that a killed process left misleads nobody, even
 // where the process of another directory has it now.
 func TestStaleListen(t *testing.T) {
+	t.Parallel()
 	a, b := newTestSetup(t, ""), newTestSetup(t, "listen: 127.0.0.1:0\n")
 	a.check(t, "<p>one</p>")
 	other := start(t, "run", "-c", b.config, "--allow", loopback)
@@ -125,6 +127,7 @@ func TestInUseWithoutAListener(t *testing.T) {
 
 // TestGoneAndReplayed is a receiver that says 410, is given up, and comes back.
 func TestGoneAndReplayed(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "health: [out]\n")
 	s.hook.answers <- http.StatusGone
 	s.check(t, "<p>Zeus. In stock.</p>")
@@ -162,6 +165,7 @@ func TestGoneAndReplayed(t *testing.T) {
 
 // TestCheckNow checks a page while a process runs. The exit code says whether the check failed.
 func TestCheckNow(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	start(t, "run", "-c", s.config, "--allow", loopback, "--every", "1h").awaitAddress(t, s.data)
 	waitFor(t, "the first check", func() bool {
@@ -191,6 +195,7 @@ func TestOfAnotherClient(t *testing.T) {
 
 // TestDocumentsToChoose says what the documents of a page are, where one of them is a value.
 func TestDocumentsToChoose(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
 	expectExit(t, 0, "client shop watches", "subscribe", s.page.URL, "--offer", "price", "--client", "shop", "--sink", "hook", "-c", s.config)
 	s.check(t, `<p>Zeus. In stock.</p><script type="application/ld+json">{"@context": "https://schema.org", "@type": "Offer", "price": "49"}</script>`)
@@ -199,6 +204,7 @@ func TestDocumentsToChoose(t *testing.T) {
 
 // TestSubscribeBeforeTheFirstRun holds that a configuration is enough to subscribe.
 func TestSubscribeBeforeTheFirstRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, data := filepath.Join(dir, "v.yaml"), filepath.Join(dir, "data")
 	if err := os.WriteFile(file, []byte("data: "+data+"\nsinks: {out: {stdout: {}}}\ndocuments: [{url: https://example.com/b, keep: true}]\n"), 0o600); err != nil {

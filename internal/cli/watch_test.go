@@ -11,6 +11,7 @@ import (
 
 // TestWatch is the life of a watcher that cron runs.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, "<p>Zeus. In stock.</p>")
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	watch := func(extra ...string) result {
@@ -83,6 +84,7 @@ func TestWatchRefusedAddress(t *testing.T) {
 }
 
 func TestWatchFailedCheck(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, "<p>x</p>")
 	p.set(http.StatusNotFound, "gone")
 	dir := t.TempDir()
@@ -104,6 +106,7 @@ func TestWatchFailedCheck(t *testing.T) {
 
 // TestWatchOnlyItsPage watches two pages in one data directory.
 func TestWatchOnlyItsPage(t *testing.T) {
+	t.Parallel()
 	a, b := newPage(t, "<p>one</p>"), newPage(t, "<p>one</p>")
 	dir := t.TempDir()
 	watch := func(p *changingPage, extra ...string) []pipeline.Notification {
@@ -206,6 +209,7 @@ func messages(log string) string {
 const shop = `<html lang="en"><title>The Lantern Shop</title><p>In stock: two lanterns. Out of stock: the third.</p></html>`
 
 func TestBaselineSaysWhatWasRead(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, shop)
 	dir := t.TempDir()
 	args := []string{"watch", "--data", dir, "--allow", loopback, "--every", "1h", "--log-format", "text", p.URL, "stock", "out of stok", "zeus"}
@@ -255,6 +259,7 @@ func TestBaselineSaysThatOnlyTheCaseDiffers(t *testing.T) {
 
 // TestWatchForWhatIsNotThereYet: --expect absent takes a page that is not found for a baseline, and says so.
 func TestWatchForWhatIsNotThereYet(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, "gone")
 	p.set(http.StatusNotFound, "gone")
 	args := []string{"watch", "--data", t.TempDir(), "--allow", loopback, "--checks", "1", p.URL}
@@ -269,6 +274,7 @@ func TestWatchForWhatIsNotThereYet(t *testing.T) {
 
 // TestCrontab is what cron would mail.
 func TestCrontab(t *testing.T) {
+	t.Parallel()
 	p := newPage(t, shop)
 	dir := t.TempDir()
 	watch := func(extra ...string) result {
