@@ -3,20 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -47,58 +41,7 @@ func TestUnhandledMessagesAreShown(t *testing.T) {
 	}
 }
 
-// TestReplayTellsOfWhatWasReplayed: what becomes of other sinks' notifications, which are
-// delivered meanwhile, is no failure of it.
-func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
-	p, dir := newPage(t, "<p>Zeus.", "<p>Zeus. Privacy."), filepath.Join(t.TempDir(), "d")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	trying, dead := make(chan struct{}), make(chan struct{})
-	cfg := vokter.Config{
-		Dir: dir, Health: []string{"ops"}, Every: new(time.Duration(0)), Drain: time.Millisecond,
-		Fetch: vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix(loopback)}},
-		Sinks: map[string]pipeline.Sink{
-			"hook": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return failure.Gone(errors.New("gone")) }),
-			"other": pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
-				close(trying)
-				<-ctx.Done()
-				return ctx.Err()
-			}),
-			"ops": vokter.Listener{OnHealth: func(_ context.Context, n pipeline.Notification) error {
-				if n.Status == string(pipeline.HealthReceiverExpired) {
-					close(dead)
-				}
-				return nil
-			}},
-		},
-	}
-	for _, sink := range []string{"hook", "other"} {
-		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
-			URL: p.URL, Client: sink, Keywords: []string{"Privacy"}, Sinks: []string{sink},
-		})
-	}
-	r, err := vokter.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		<-trying
-		<-dead
-		cancel()
-	}()
-	if err := r.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	hook, other := newWebhookReceiver(t), newWebhookReceiver(t)
-	c := file(t, "c.yaml", fmt.Sprintf("data: %s\nsinks: {hook: {webhook: {url: %q}}, other: {webhook: {url: %q}}, ops: {stdout: {}}}\n", dir, hook.URL, other.URL))
-	hook.answers <- http.StatusOK
-	other.answers <- http.StatusGone
-	expectExit(t, 0, "1 notification put back into delivery", "replay", "-c", c, "--sink", "hook", "--allow", loopback)
-	if len(hook.ids) != 1 || len(other.ids) != 1 {
-		t.Errorf("%d and %d were delivered, want one each", len(hook.ids), len(other.ids))
-	}
-}
-
+// TestWhatBecomesOfAReplay: what becomes of notifications that were not replayed is no failure of it.
 func TestWhatBecomesOfAReplay(t *testing.T) {
 	letter := func(sink, id string) flow.DeadLetter {
 		return flow.DeadLetter{Addressed: &flow.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Notification: pipeline.Notification{ID: id}}}

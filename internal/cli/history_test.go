@@ -58,41 +58,6 @@ func TestHistoryVerbs(t *testing.T) {
 		s.hook.answers <- 200
 		s.check(t, fmt.Sprintf("<title>Shop</title><p>Zeus. %s of stock.</p><p>Price: %d drachmae\x1b[2J</p><p>Hera</p><p>Impressum</p><p>Imprint</p>", []string{"Out", "In"}[n%2], 10+n))
 	}
-	historyVerbs(t, s)
-	expectExit(t, 0, "version 10  ", "history", s.page.URL, "-c", s.config)
-	expectExit(t, 0, "notified legal (hook)", "history", s.page.URL, "-c", s.config)
-	expectExit(t, 2, "versions are numbered from 1", "show", s.page.URL, "--version", "0", "-c", s.config)
-	expectExit(t, 1, `"zeus" is not in the one version`, "grep", s.page.URL, "zeus", "--match-case", "--version", "3", "-c", s.config)
-	expectExit(t, 2, `--version: "abc" is not a whole number of at least 0`, "show", s.page.URL, "--version", "abc", "-c", s.config)
-	expectExit(t, 1, "has no version 11; 10 versions from 1 to 10 are kept", "show", s.page.URL, "--version", "11", "-c", s.config)
-	expectExit(t, 1, "no version before version 1", "diff", s.page.URL, "--to", "1", "-c", s.config)
-	expectExit(t, 1, "is not watched", "history", s.page.URL+"/other", "-c", s.config)
-	expectExit(t, 1, `no document that is watched by the client "x"`, "history", s.page.URL, "--client", "x", "-c", s.config)
-	expectExit(t, 2, "--context: must be at least 0", "diff", s.page.URL, "--context", "-1", "-c", s.config)
-	expectExit(t, 2, "neither always nor never", "grep", s.page.URL, "Hera", "--color", "red", "-c", s.config)
-	expectExit(t, 2, "name a page and a word", "grep", s.page.URL, "-c", s.config)
-	expectExit(t, 1, `"!" has no word in it`, "grep", s.page.URL, "!", "-c", s.config)
-	expectExit(t, 1, `"zeus" is in none of the 10 versions that were searched; --stem, or no --match-case, finds more`, "grep", s.page.URL, "zeus", "--match-case", "-c", s.config)
-}
-
-// TestHistoryVerbsOfARunningProcess reads ten versions over the API.
-func TestHistoryVerbsOfARunningProcess(t *testing.T) {
-	t.Parallel()
-	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
-	for n := range 10 {
-		s.hook.answers <- 200
-		s.check(t, fmt.Sprintf("<title>Shop</title><p>Zeus. %s of stock.</p><p>Price: %d drachmae\x1b[2J</p><p>Hera</p><p>Impressum</p><p>Imprint</p>", []string{"Out", "In"}[n%2], 10+n))
-	}
-	run := start(t, "run", "-c", s.config, "--allow", loopback, "--every", "1000h")
-	run.awaitAddress(t, s.data)
-	historyVerbs(t, s)
-	run.stop()
-	<-run.ended
-}
-
-// historyVerbs holds the verbs to what they should say of ten versions.
-func historyVerbs(t *testing.T, s *testSetup) {
-	t.Helper()
 	found := objects(t, runCLI(t, "history", s.page.URL, "-c", s.config, "--format", "json"))
 	if len(found["version"]) != 10 || found["version"][0]["version"] != 10.0 || found["version"][0]["size"].(map[string]any)["added"] != 2.0 ||
 		len(found["version"][0]["matches"].([]any)) != 1 || found["version"][9]["baseline"] != true {
@@ -130,4 +95,18 @@ func historyVerbs(t *testing.T, s *testSetup) {
 	if d := objects(t, runCLI(t, "diff", s.page.URL, "-c", s.config, "--format", "json"))["difference"]; len(d) != 1 || d[0]["from"].(map[string]any)["version"] != 9.0 {
 		t.Errorf("diff: got %v", d)
 	}
+	expectExit(t, 0, "version 10  ", "history", s.page.URL, "-c", s.config)
+	expectExit(t, 0, "notified legal (hook)", "history", s.page.URL, "-c", s.config)
+	expectExit(t, 2, "versions are numbered from 1", "show", s.page.URL, "--version", "0", "-c", s.config)
+	expectExit(t, 1, `"zeus" is not in the one version`, "grep", s.page.URL, "zeus", "--match-case", "--version", "3", "-c", s.config)
+	expectExit(t, 2, `--version: "abc" is not a whole number of at least 0`, "show", s.page.URL, "--version", "abc", "-c", s.config)
+	expectExit(t, 1, "has no version 11; 10 versions from 1 to 10 are kept", "show", s.page.URL, "--version", "11", "-c", s.config)
+	expectExit(t, 1, "no version before version 1", "diff", s.page.URL, "--to", "1", "-c", s.config)
+	expectExit(t, 1, "is not watched", "history", s.page.URL+"/other", "-c", s.config)
+	expectExit(t, 1, `no document that is watched by the client "x"`, "history", s.page.URL, "--client", "x", "-c", s.config)
+	expectExit(t, 2, "--context: must be at least 0", "diff", s.page.URL, "--context", "-1", "-c", s.config)
+	expectExit(t, 2, "neither always nor never", "grep", s.page.URL, "Hera", "--color", "red", "-c", s.config)
+	expectExit(t, 2, "name a page and a word", "grep", s.page.URL, "-c", s.config)
+	expectExit(t, 1, `"!" has no word in it`, "grep", s.page.URL, "!", "-c", s.config)
+	expectExit(t, 1, `"zeus" is in none of the 10 versions that were searched; --stem, or no --match-case, finds more`, "grep", s.page.URL, "zeus", "--match-case", "-c", s.config)
 }

@@ -16,11 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
-	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
 // startCluster starts a cluster in this process and returns its broker.
@@ -41,39 +38,6 @@ func newSharedSetup(t *testing.T, broker, more string) *testSetup {
 }
 
 var listens = regexp.MustCompile(`msg=listening address=(\S+)`)
-
-// TestKafkaRemembers: with a fresh directory each time, what was seen comes back from Kafka.
-func TestKafkaRemembers(t *testing.T) {
-	t.Parallel()
-	broker, p := startCluster(t), newPage(t, "<p>Zeus. In stock.</p>")
-	check := func() result {
-		return runCLI(t, "watch", p.URL, "out of stock", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
-			"--transport", "kafka", "--brokers", broker, "--topic-prefix", "shop.", "--data", filepath.Join(t.TempDir(), "fresh"))
-	}
-	if r := check(); r.code != 0 || r.stdout != "" || strings.Contains(r.stderr, "--data") {
-		t.Errorf("the baseline: got %+v", r)
-	}
-	p.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")
-	r := check()
-	if n := notifications(t, r.stdout); r.code != 0 || len(n) != 1 || n[0].Version != 2 {
-		t.Errorf("the change: got %+v", r)
-	}
-}
-
-// TestMoveToKafka: what export writes is enough to go on over Kafka, from a baseline there.
-func TestMoveToKafka(t *testing.T) {
-	p, old := newPage(t, "<p>Zeus. In stock.</p>"), filepath.Join(t.TempDir(), "old")
-	expectExit(t, 0, "", "watch", p.URL, "out of stock", "--allow", loopback, "--checks", "1", "--data", old)
-	exported := runCLI(t, "export", "--data", old)
-	c := file(t, "c.yaml", fmt.Sprintf("transport: {kafka: {brokers: [%q], partitions: 3}}\n%s", startCluster(t), exported.stdout))
-	for want, body := range []string{"<p>Zeus. Out of stock.</p>", "<p>Zeus. Sold.</p>"} {
-		p.set(http.StatusOK, body)
-		r := runCLI(t, "run", "-c", c, "--allow", loopback, "--checks", "1", "--every", "0s")
-		if told := strings.Count(r.stdout, "out of stock"); r.code != 0 || told != want {
-			t.Errorf("%s: got %+v, want %d notifications", body, r, want)
-		}
-	}
-}
 
 // TestKafkaWaits: while no broker answers, a process says so and why, and ends when it is told to.
 func TestKafkaWaits(t *testing.T) {
@@ -307,60 +271,5 @@ func TestKafkaMistakes(t *testing.T) {
 	}
 	if r.code != 2 || strings.Contains(r.stdout+r.stderr, "hunter2") {
 		t.Errorf("got %+v", r)
-	}
-}
-
-// TestKafkaStrangers: what anybody writes to the topics that others may write stops no process, nor
-// one that is started behind it; replay --dry-run lists what could not be handled.
-func TestKafkaStrangers(t *testing.T) {
-	t.Parallel()
-	broker := startCluster(t)
-	s := newSharedSetup(t, broker, "")
-	strangers := pipelinetest.Strangers(s.page.URL)
-	topics := []string{flow.TopicDocuments, flow.TopicIngest, flow.TopicDead}
-	for i := range 2 {
-		run := start(t, "run", "-c", s.config, "--allow", loopback)
-		addr := run.ready(t, s.data)
-		if i == 0 {
-			writeForeignMessages(t, broker, topics, strangers)
-		}
-		want := 0
-		for _, stranger := range strangers {
-			if stranger.Unhandled {
-				want += len(topics)
-			}
-		}
-		waitFor(t, "the unhandled messages", func() bool {
-			if ready := run.ready(t, s.data); ready != addr {
-				t.Fatalf("another process answers at %s", ready)
-			}
-			return len(objects(t, runCLI(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"]) >= want
-		})
-		expectExit(t, 0, "could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
-		run.stop()
-		if code := <-run.ended; code != 0 {
-			t.Errorf("exit code %d, stderr %.2000s", code, run.err.String())
-		}
-	}
-}
-
-// writeForeignMessages writes them to topics, as a program does that has nothing to do with this one.
-func writeForeignMessages(t *testing.T, broker string, topics []string, strangers []pipelinetest.Stranger) {
-	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ProducerBatchMaxBytes(5<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for _, topic := range topics {
-		for _, s := range strangers {
-			r := &kgo.Record{Topic: "vokter." + topic, Key: []byte(s.Key), Value: s.Body}
-			for name, value := range s.Headers {
-				r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
-			}
-			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-				t.Fatalf("%s: %v", s.Name, err)
-			}
-		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/test/slackfake"
 )
 
 // manyPages serves pages at /0, /1 and so on, which all change together.
@@ -54,65 +53,6 @@ func (p *manyPages) entries(n int, sink string) string {
 		fmt.Fprintf(&b, "- {url: '%s/%d', keywords: [number1, number2, number3], sinks: [%s], events: [added]}\n", p.URL, i, sink)
 	}
 	return b.String()
-}
-
-// TestThirtyPagesInOneSlackMessage: thirty pages change, the process is killed while it waits for
-// the group, and Slack has one message that names all of them.
-func TestThirtyPagesInOneSlackMessage(t *testing.T) {
-	t.Parallel()
-	const pages = 30
-	p, chat := newManyPages(t), slackfake.Start(t, nil)
-	data := filepath.Join(t.TempDir(), "data")
-	path := file(t, "c.yaml", fmt.Sprintf(`
-data: %s
-listen: 127.0.0.1:0
-allow: {fetch: [%s], sinks: [%[2]s]}
-fetch: {per_host: {rate: 1000/s, concurrency: 8}}
-sinks:
-  team: {route: {to: chat}}
-  chat: {slack: {token: %s, channel: C1, api_url: %s}, group_by: [host], group_wait: 5s}
-subscriptions:
-%s`, data, loopback, slackfake.Token, chat.API(), p.entries(pages, "team")))
-	run := func() *daemonProcess {
-		os.Remove(filepath.Join(data, "listen"))
-		return startDaemon(t, data, "run", "-c", path, "--every", "200ms", "--log-level", "error")
-	}
-	d := run()
-	waitFor(t, "the baselines", func() bool { return p.allRead(pages) })
-	p.round.Add(1)
-	waitFor(t, "the changes", func() bool { return p.allRead(pages) })
-	d.signal(t, syscall.SIGKILL)
-	_ = d.Wait()
-	d = run()
-	waitFor(t, "a message", func() bool { return len(chat.Messages()) > 0 })
-	named := func() map[string]int {
-		found := make(map[string]int)
-		for _, m := range chat.Messages() {
-			for i := range pages {
-				found[fmt.Sprint(i)] += strings.Count(string(m.Blocks), fmt.Sprintf(`"url":"%s/%d"`, p.URL, i))
-			}
-		}
-		return found
-	}
-	waitFor(t, "all pages in messages", func() bool {
-		for _, n := range named() {
-			if n == 0 {
-				return false
-			}
-		}
-		return true
-	})
-	d.signal(t, syscall.SIGTERM)
-	_ = d.Wait()
-	for page, n := range named() {
-		if n != 1 {
-			t.Errorf("page %s is named %d times", page, n)
-		}
-	}
-	// A machine on which the restart takes longer than the wait of a group makes another message.
-	if got := len(chat.Messages()); got > 2 {
-		t.Errorf("%d messages, want one", got)
-	}
 }
 
 // TestFallbackThroughKills: a sink is down, its fallback takes over, and the process is killed
