@@ -113,14 +113,14 @@ func (b *commandBatch) flush(ctx context.Context) error {
 // applyConfig sends commands to the owned pages: what the current Config wants of them, and the end of
 // subscriptions of its origin that it no longer has. With Config.Checks or Config.Every it also
 // asks for the first check.
-func (r *Router) applyConfig(ctx context.Context, s *stages) error {
+func (r *Router) applyConfig(ctx context.Context) error {
 	r.reloadMu.Lock() // Reload must not publish a newer Config in between
 	defer r.reloadMu.Unlock()
-	return r.applyConfigLocked(ctx, s, r.liveConfig.Load())
+	return r.applyConfigLocked(ctx, r.liveConfig.Load())
 }
 
 // applyConfigLocked is applyConfig for cfg. The caller holds r.reloadMu.
-func (r *Router) applyConfigLocked(ctx context.Context, s *stages, cfg *Config) error {
+func (r *Router) applyConfigLocked(ctx context.Context, cfg *Config) error {
 	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
 	wanted := make(map[string]bool)
 	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
@@ -131,7 +131,7 @@ func (r *Router) applyConfigLocked(ctx context.Context, s *stages, cfg *Config) 
 		if !r.transport.Owns(w.url) {
 			continue
 		}
-		s.index.Expect(w.url)
+		r.stages.index.Expect(w.url)
 		if err := b.add(ctx, w.url, flow.TypeApply, w.applyCommand(cfg)); err != nil {
 			return err
 		}
@@ -162,8 +162,8 @@ func (r *Router) applyConfigLocked(ctx context.Context, s *stages, cfg *Config) 
 				}
 			}
 		}
-		if (now || s.fileFetcher != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.requestedChecks[page] {
-			s.index.Expect(page)
+		if (now || r.stages.fileFetcher != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.requestedChecks[page] {
+			r.stages.index.Expect(page)
 			if err := b.add(ctx, page, flow.TypeCheckNow, flow.CheckNow{After: start}); err != nil {
 				return err
 			}
@@ -205,14 +205,14 @@ const applyRetryDelay = 5 * time.Second
 
 // applyAtStart applies the configuration. With a shared transport it first waits until the
 // process owns lanes.
-func (r *Router) applyAtStart(ctx context.Context, s *stages) error {
+func (r *run) applyAtStart(ctx context.Context) error {
 	gained := r.transport.Gained()
 	if gained == nil {
-		return r.applyConfig(ctx, s)
+		return r.applyConfig(ctx)
 	}
 	select {
 	case <-gained:
-		return r.applyToOwnedPages(ctx, s)
+		return r.applyToOwnedPages(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -221,11 +221,11 @@ func (r *Router) applyAtStart(ctx context.Context, s *stages) error {
 // applyToOwnedPages applies the configuration to the pages that are owned now. All processes have the
 // same configuration, so each page gets it from its owner. A failure is tried again: it is
 // likely during a rebalance.
-func (r *Router) applyToOwnedPages(ctx context.Context, s *stages) error {
+func (r *run) applyToOwnedPages(ctx context.Context) error {
 	for {
-		err := r.restoreOffline(s)
+		err := r.restoreOffline()
 		if err == nil {
-			err = r.applyConfig(ctx, s)
+			err = r.applyConfig(ctx)
 		}
 		if class, _ := failure.ClassOf(err); err == nil || ctx.Err() != nil || class == failure.ClassBroken {
 			return err
@@ -240,7 +240,7 @@ func (r *Router) applyToOwnedPages(ctx context.Context, s *stages) error {
 // restoreOffline tells fetch since when an earlier process was offline, if it still was when it last
 // reported. It does so when the process gains the lane of flow.HealthKey, which keeps that
 // state.
-func (r *Router) restoreOffline(s *stages) error {
+func (r *run) restoreOffline() error {
 	recalled := r.offlineRestored
 	if r.offlineRestored = r.transport.Owns(flow.HealthKey); !r.offlineRestored || recalled {
 		return nil
@@ -251,7 +251,7 @@ func (r *Router) restoreOffline(s *stages) error {
 		return err
 	}
 	if !since.IsZero() {
-		s.fetch.TakeOver(since)
+		r.stages.fetch.TakeOver(since)
 	}
 	return nil
 }

@@ -280,7 +280,7 @@ func (w *watchdog) overdueEvent(overdue []string, now time.Time) (pipeline.Healt
 
 // watchOverdue looks for overdue pages until ctx is done. While the Router is not ready, for example
 // because the disk is full, no page counts as overdue.
-func (r *Router) watchOverdue(ctx context.Context, s *stages) error {
+func (r *Router) watchOverdue(ctx context.Context) error {
 	w := newWatchdog()
 	tick := time.NewTicker(watchdogInterval)
 	defer tick.Stop()
@@ -294,7 +294,7 @@ func (r *Router) watchOverdue(ctx context.Context, s *stages) error {
 			continue
 		}
 		now := r.cfg.Now()
-		e, ok := w.overdueEvent(s.index.Overdue(), now)
+		e, ok := w.overdueEvent(r.stages.index.Overdue(), now)
 		if !ok {
 			continue
 		}

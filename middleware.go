@@ -83,7 +83,7 @@ func requireCommittable(next flow.Processor) flow.Processor {
 
 // stopOnBroken stops the Router on an error of class broken, because going on could lose data. The
 // message is not committed: the next run handles it again.
-func (r *Router) stopOnBroken(group string) flow.Middleware {
+func (r *run) stopOnBroken(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)

@@ -79,7 +79,7 @@ func (r *Router) publishDifferences(ctx context.Context, old, cfg *Config, refus
 		return nil
 	}
 	if r.reloadFailed {
-		return r.applyConfigLocked(ctx, r.stages, cfg)
+		return r.applyConfigLocked(ctx, cfg)
 	}
 	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
 	before := make(map[[2]string]*pageConfig)

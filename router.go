@@ -47,8 +47,6 @@ type Router struct {
 	observers      observers
 	runCalled      atomic.Bool
 	running        chan struct{}
-	// startTime is when Run began; only Run uses it.
-	startTime time.Time
 	// startTook is how long the start took, in nanoseconds; 0 before its end.
 	startTook atomic.Int64
 	ended     chan struct{}
@@ -77,15 +75,8 @@ type Router struct {
 	// requestedChecks holds the pages whose first check this run asked for, because of Config.Checks or
 	// Config.Every. It is guarded by reloadMu.
 	requestedChecks pageSet
-	// offlineRestored says that the process owns the lane of flow.HealthKey and has read since when an
-	// earlier process was offline. Only Run uses it.
-	offlineRestored bool
 	// reloadFailed says that a Reload failed after it had begun to publish. It is guarded by reloadMu.
 	reloadFailed bool
-	// poison is set before stages.
-	poison *poisonMessages
-	// stopTimedOut says that something did not stop in time.
-	stopTimedOut bool
 	// rejected are the messages that a Watermill middleware rejects again and again.
 	rejected rejectedMessages
 }
@@ -175,34 +166,12 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	if r.runCalled.Swap(true) {
 		return errors.New("vokter: Run was called before")
 	}
-	r.startTime = time.Now()
 	defer func() {
 		r.setNotReady(err)
 		close(r.ended)
 	}()
 	defer r.closeSinks()
-	switch err := r.openTransport(ctx); {
-	case errors.Is(err, errNotStarted):
-		return nil
-	case err != nil:
-		return err
-	}
-	defer r.workers.Close()
-	r.poison = r.openPoisonMessages()
-	defer func() {
-		if !r.stopTimedOut { // otherwise a handler may still use the sinks
-			r.poison.close()
-		}
-	}()
-	defer func() {
-		r.transportClosing.Store(true)
-		err = errors.Join(err, r.closeTransport())
-	}()
-	if r.stages, err = r.buildStages(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.stages.httpFetcher.Close()) }()
-	return r.runStages(ctx, r.stages)
+	return (&run{Router: r, began: time.Now(), broken: make(chan error, maxStarted)}).run(ctx)
 }
 
 // Finish makes Run start no further checks, deliver the notifications that are due within 30

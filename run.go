@@ -23,12 +23,56 @@ var errDraining = errors.New("stopping: finishing the work in progress")
 // finish; then their contexts are cancelled.
 const closeTimeout = 10 * time.Second
 
-// runStages starts the stages and handlers, works, drains and stops them.
-func (r *Router) runStages(ctx context.Context, s *stages) error {
-	w, err := r.watermillHandlers(s)
-	if err != nil {
+// maxStarted is how many goroutines runStages starts at most that may fail.
+const maxStarted = 10
+
+// run is what one Run of a Router has for itself; the Router has what outlives it.
+type run struct {
+	*Router
+	began    time.Time
+	poison   *poisonMessages
+	handlers *handlers
+	// broken receives the errors of what runs beside the handlers.
+	broken chan error
+	// offlineRestored says that the process owns the lane of flow.HealthKey and has read since when an
+	// earlier process was offline.
+	offlineRestored bool
+	// stopTimedOut says that something did not stop in time.
+	stopTimedOut bool
+}
+
+// run opens the transport, works, and closes the transport.
+func (r *run) run(ctx context.Context) (err error) {
+	switch err := r.openTransport(ctx); {
+	case errors.Is(err, errNotStarted):
+		return nil
+	case err != nil:
 		return err
 	}
+	defer r.workers.Close()
+	r.poison = r.openPoisonMessages()
+	defer func() {
+		if !r.stopTimedOut { // otherwise a handler may still use the sinks
+			r.poison.close()
+		}
+	}()
+	defer func() {
+		r.transportClosing.Store(true)
+		err = errors.Join(err, r.closeTransport())
+	}()
+	if r.stages, err = r.buildStages(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.stages.httpFetcher.Close()) }()
+	return r.runStages(ctx)
+}
+
+// runStages starts the stages and handlers, works, drains and stops them.
+func (r *run) runStages(ctx context.Context) error {
+	if err := r.addHandlers(); err != nil {
+		return err
+	}
+	s, w := r.stages, r.handlers
 	// The stages and handlers outlive ctx, so that work in progress can be drained.
 	alive, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(nil)
@@ -39,18 +83,17 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
 	var g sync.WaitGroup
-	broken := make(chan error, 8) // one for each start below
 	start := func(name string, run func() error) {
 		g.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, context.Canceled) {
-				broken <- fmt.Errorf("%s: %w", name, err)
+				r.broken <- fmt.Errorf("%s: %w", name, err)
 			}
 		})
 	}
 	if r.cfg.Mode == ModeAll {
 		start("fetch", func() error { return s.fetch.Run(fetching) })
-		start("versions", func() error { return r.boundVersions(fetching, s) })
-		start("watchdog", func() error { return r.watchOverdue(fetching, s) })
+		start("versions", func() error { return r.boundVersions(fetching) })
+		start("watchdog", func() error { return r.watchOverdue(fetching) })
 		if s.fileFetcher != nil {
 			start("files", func() error { return s.fileFetcher.Notify(fetching, r.fileChanged) })
 		}
@@ -73,18 +116,18 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 	start("decisions", hear)
 	start("recent changes", func() error { return r.recent.Run(alive, r.transport) })
 
-	err = r.workUntilStopped(ctx, s, w, broken)
+	err = r.workUntilStopped(ctx)
 	stopFetching()
 	r.setNotReady(errDraining)
 	if err == nil {
-		err = r.drain(ctx, s, w)
+		err = r.drain(ctx)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		var cerr error
 		stopDelivering()
 		if err == nil {
-			waitForResults(s, w, delivered)
+			r.waitForResults(delivered)
 		}
 		if w.ownsRouter {
 			_ = w.router.Close() // it fails when handlers go on too long; kill cancels them, and their messages are handled again
@@ -95,8 +138,8 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 		kill(nil)
 		g.Wait()
 		r.closeSinks()
-		close(broken)
-		for late := range broken {
+		close(r.broken)
+		for late := range r.broken {
 			cerr = errors.Join(cerr, late)
 		}
 		ended <- cerr
@@ -118,21 +161,21 @@ const resultsTimeout = 2 * time.Second
 // waitForResults waits until delivery, which was stopped, has ended its attempts, and the handlers have committed
 // their results. A receiver that answered in the last moment would otherwise get its notification again
 // after the next start.
-func waitForResults(s *stages, w *handlers, delivered <-chan struct{}) {
+func (r *run) waitForResults(delivered <-chan struct{}) {
 	timeout := time.After(resultsTimeout)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-delivered:
-			if s.delivery.Settled() {
+			if r.stages.delivery.Settled() {
 				return
 			}
 		default:
 		}
 		select {
 		case <-tick.C:
-		case <-w.ended:
+		case <-r.handlers.ended:
 			return
 		case <-timeout:
 			return
@@ -141,10 +184,10 @@ func waitForResults(s *stages, w *handlers, delivered <-chan struct{}) {
 }
 
 // workUntilStopped applies the configuration and returns nil when it is time to drain.
-func (r *Router) workUntilStopped(ctx context.Context, s *stages, w *handlers, broken <-chan error) error {
+func (r *run) workUntilStopped(ctx context.Context) error {
 	select {
-	case <-w.running:
-	case err := <-broken:
+	case <-r.handlers.running:
+	case err := <-r.broken:
 		return err
 	case <-ctx.Done():
 		return nil
@@ -154,12 +197,11 @@ func (r *Router) workUntilStopped(ctx context.Context, s *stages, w *handlers, b
 		running() // so that Ready returns the reason instead of "starting"
 	}
 	if r.cfg.Mode == ModeAll {
-		first := func(ctx context.Context) error { return r.applyAtStart(ctx, s) }
-		if err := r.runInterruptible(ctx, broken, first); err != nil || ctx.Err() != nil {
+		if err := r.runInterruptible(ctx, r.applyAtStart); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
-	r.startTook.Store(int64(time.Since(r.startTime)))
+	r.startTook.Store(int64(time.Since(r.began)))
 	running()
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.transport.String())
 	var gained <-chan struct{}
@@ -177,19 +219,18 @@ func (r *Router) workUntilStopped(ctx context.Context, s *stages, w *handlers, b
 		case <-ctx.Done():
 			r.cfg.Logger.Info("stopping: finishing the work in progress", "at_most", r.cfg.Drain)
 			return nil
-		case err := <-broken:
+		case err := <-r.broken:
 			return err
 		case err := <-r.stopErr:
 			return err
 		case <-r.finish:
 			return nil
 		case <-gained:
-			again := func(ctx context.Context) error { return r.applyToOwnedPages(ctx, s) }
-			if err := r.runInterruptible(ctx, broken, again); err != nil {
+			if err := r.runInterruptible(ctx, r.applyToOwnedPages); err != nil {
 				return err
 			}
 		case <-look:
-			if s.index.Finished() {
+			if r.stages.index.Finished() {
 				return nil
 			}
 		}
@@ -226,7 +267,7 @@ func (r *Router) watchDiskRoom(ctx context.Context) error {
 }
 
 // runInterruptible runs f and returns its error, or nil where ctx or Finish interrupts it.
-func (r *Router) runInterruptible(ctx context.Context, broken <-chan error, f func(ctx context.Context) error) error {
+func (r *run) runInterruptible(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	applied, returned := make(chan error, 1), make(chan struct{})
@@ -241,7 +282,7 @@ func (r *Router) runInterruptible(ctx context.Context, broken <-chan error, f fu
 			err = nil
 		}
 		return err
-	case err = <-broken:
+	case err = <-r.broken:
 	case err = <-r.stopErr:
 	case <-r.finish:
 	}
@@ -254,7 +295,7 @@ func (r *Router) runInterruptible(ctx context.Context, broken <-chan error, f fu
 // Config.Checks, and after Finish, it waits for all that fall due within drainHorizon of its
 // start. Once ctx is done it waits only for those due now, for at most Config.Drain. Fetching
 // has stopped before.
-func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
+func (r *run) drain(ctx context.Context) error {
 	if r.cfg.Mode == ModeCommands {
 		return nil // the caller of a command waits for its decision
 	}
@@ -277,36 +318,36 @@ func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 			if r.isInMemory() {
 				held = r.cfg.Drain // no later process makes these attempts
 			}
-			if err := r.sendOpenDigests(ctx, s); err != nil { // there is no time to wait for more items
+			if err := r.sendOpenDigests(ctx); err != nil { // there is no time to wait for more items
 				return err
 			}
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
-			return r.reportUndelivered(s, r.transport.Idle())
+			return r.reportUndelivered(r.transport.Idle())
 		case err := <-r.stopErr:
 			return err
-		case <-w.ended: // the program closed its message.Router
-			return r.reportUndelivered(s, r.transport.Idle())
+		case <-r.handlers.ended: // the program closed its message.Router
+			return r.reportUndelivered(r.transport.Idle())
 		case <-tick.C:
 			// Digests end when no message in flight could still add to them, or when there was
 			// no progress for a long time.
 			if r.transport.Idle() || time.Since(progress) > drainHorizon {
-				if err := r.sendOpenDigests(ctx, s); err != nil {
+				if err := r.sendOpenDigests(ctx); err != nil {
 					return err
 				}
 			}
 			// The drain does not wait beyond until for a receiver that keeps failing.
-			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
+			due, _ := r.stages.delivery.Backlog(max(time.Until(until), 0))
 			idle := r.transport.Idle()
-			quiet := due == 0 && idle && s.delivery.Idle(held)
+			quiet := due == 0 && idle && r.stages.delivery.Idle(held)
 			now := r.transport.Activity()
 			if now != last {
 				progress = time.Now()
 			}
-			stuck := time.Since(progress) > drainHorizon+drainStallTimeout+s.delivery.LongestAttempt()
+			stuck := time.Since(progress) > drainHorizon+drainStallTimeout+r.stages.delivery.LongestAttempt()
 			if quiet && quietBefore && now == last || stuck {
 				// What comes due from here on, such as the next check of a page, is not unfinished work.
-				return r.reportUndelivered(s, idle)
+				return r.reportUndelivered(idle)
 			}
 			quietBefore, last = quiet, now
 		}
@@ -314,13 +355,13 @@ func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 }
 
 // sendOpenDigests sends the open digests now where no later process could send them.
-func (r *Router) sendOpenDigests(ctx context.Context, s *stages) error {
+func (r *run) sendOpenDigests(ctx context.Context) error {
 	if !r.isInMemory() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Drain)
 	defer cancel()
-	return s.delivery.EndDigests(ctx)
+	return r.stages.delivery.EndDigests(ctx)
 }
 
 // isInMemory reports whether the Router keeps everything in memory.
@@ -330,8 +371,8 @@ func (r *Router) isInMemory() bool {
 
 // reportUndelivered reports the notifications that were not delivered: an error where they are lost, a
 // warning in the log where they are kept. idle is whether all other work is finished.
-func (r *Router) reportUndelivered(s *stages, idle bool) error {
-	due, parked := s.delivery.Backlog(0)
+func (r *run) reportUndelivered(idle bool) error {
+	due, parked := r.stages.delivery.Backlog(0)
 	n := due + parked
 	volatile := r.isInMemory()
 	switch {
@@ -346,7 +387,7 @@ func (r *Router) reportUndelivered(s *stages, idle bool) error {
 		if r.cfg.Transport != nil {
 			when = "a process goes on with them"
 		}
-		r.keptNotifications.Store(int64(s.delivery.Waiting()))
+		r.keptNotifications.Store(int64(r.stages.delivery.Waiting()))
 		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when "+when, "notifications", n)
 		return nil
 	}

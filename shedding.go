@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"path/filepath"
@@ -30,9 +31,7 @@ func (s *shedder) next(used, allowed int64, now time.Time) time.Duration {
 		return s.keepFor
 	}
 	current := s.keepFor
-	if current == 0 {
-		current = s.age
-	}
+	current = cmp.Or(current, s.age)
 	switch {
 	case used > allowed:
 		current = max(time.Duration(float64(current)*0.9*float64(allowed)/float64(used)), time.Minute)
@@ -49,7 +48,7 @@ func (s *shedder) next(used, allowed int64, now time.Time) time.Duration {
 
 // boundVersions drops versions early while the data directory takes more of its disk than Retention.Disk says, until
 // ctx is done.
-func (r *Router) boundVersions(ctx context.Context, st *stages) error {
+func (r *Router) boundVersions(ctx context.Context) error {
 	dir := r.cfg.dataDirectory()
 	if dir == "" {
 		return nil
@@ -65,15 +64,15 @@ func (r *Router) boundVersions(ctx context.Context, st *stages) error {
 			switch keepFor := s.next(used, allowed, r.cfg.Now()); {
 			case keepFor == before:
 			case keepFor == 0:
-				r.cfg.Logger.Info("there is room again: versions are kept as retention says", "dropped", st.index.Shedded())
-				st.index.Shed(0)
+				r.cfg.Logger.Info("there is room again: versions are kept as retention says", "dropped", r.stages.index.Shedded())
+				r.stages.index.Shed(0)
 			case before == 0 || keepFor < before:
 				r.cfg.Logger.Warn("the data directory takes more of the disk than retention.disk allows: the oldest versions are dropped early; "+
 					"raise retention.disk, lower retention.age or retention.versions, or give it a larger disk",
-					"bytes", used, "allowed", allowed, "kept_for", keepFor.Round(time.Minute), "dropped", st.index.Shedded())
-				st.index.Shed(keepFor)
+					"bytes", used, "allowed", allowed, "kept_for", keepFor.Round(time.Minute), "dropped", r.stages.index.Shedded())
+				r.stages.index.Shed(keepFor)
 			default:
-				st.index.Shed(keepFor)
+				r.stages.index.Shed(keepFor)
 			}
 		}
 		select {

@@ -62,7 +62,7 @@ func (s *stages) consumers() []consumer {
 }
 
 // buildStages makes the stages.
-func (r *Router) buildStages() (*stages, error) {
+func (r *run) buildStages() (*stages, error) {
 	var offline time.Time
 	if r.transport.Gained() == nil { // with a shared transport takeOver reads it later
 		var err error
@@ -168,7 +168,7 @@ func buildPlugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 
 // newHandler returns the Watermill handler that runs p with the middleware of this package, in the
 // transaction of the message's context.
-func (r *Router) newHandler(group string, p flow.Processor) message.NoPublishHandlerFunc {
+func (r *run) newHandler(group string, p flow.Processor) message.NoPublishHandlerFunc {
 	log := r.cfg.Logger.With("group", group)
 	p = withMiddleware(p, r.cfg.Middleware[group])
 	p = refusePublishedWakes(requireCommittable(recoverPanics(log)(p)))

@@ -19,7 +19,7 @@ import (
 var errNotStarted = errors.New("vokter: ended before it had started")
 
 // startTransport connects the transport that was given.
-func (r *Router) startTransport(ctx context.Context) error {
+func (r *run) startTransport(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)
@@ -48,7 +48,7 @@ func (r *Router) startTransport(ctx context.Context) error {
 }
 
 // cancelStart cancels a start and waits for its end. It returns an error where that takes too long.
-func (r *Router) cancelStart(cancel func(), started <-chan error) error {
+func (r *run) cancelStart(cancel func(), started <-chan error) error {
 	cancel()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
@@ -62,7 +62,7 @@ func (r *Router) cancelStart(cancel func(), started <-chan error) error {
 }
 
 // wiring returns what the transport needs from the Router.
-func (r *Router) wiring() flow.Wiring {
+func (r *run) wiring() flow.Wiring {
 	return flow.Wiring{
 		Topics: topology(r.extraConsumers), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
 		Unhandled: r.handleUnhandled, Rejected: r.noteRejected, Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stopWith, OnFatal: func(err error) {
@@ -76,7 +76,7 @@ func (r *Router) wiring() flow.Wiring {
 // closeTransport closes the transport. It waits only for a limited time, because a full or
 // broken disk may block a commit for ever. Messages that were not committed are redelivered at
 // the next start.
-func (r *Router) closeTransport() error {
+func (r *run) closeTransport() error {
 	limit := closeTimeout
 	if r.stopTimedOut {
 		limit = time.Second
@@ -130,7 +130,7 @@ func topology(extra []consumer) map[string]local.Topic {
 
 // openTransport opens the embedded transport or starts Config.Transport. It returns errNotStarted where
 // ctx is done before that.
-func (r *Router) openTransport(ctx context.Context) error {
+func (r *run) openTransport(ctx context.Context) error {
 	if err := r.checkGroups(); err != nil {
 		if r.transport != nil { // Run closes it, however it ends
 			err = errors.Join(err, r.closeTransport())

@@ -19,7 +19,7 @@ import (
 // handleUnhandled handles a message that a Watermill middleware acknowledged without its handler. A published one
 // goes to the dead letters. Wakes and results of work, on which a stage waits, reach their handler past the
 // middleware; so do dead letters, since there is no other place for them.
-func (r *Router) handleUnhandled(tx flow.Tx, u flow.Unhandled) error {
+func (r *run) handleUnhandled(tx flow.Tx, u flow.Unhandled) error {
 	m, err := tx.Message()
 	if err != nil {
 		m.Topic = u.Topic // a message that cannot be read is kept as it is

@@ -35,9 +35,8 @@ type handler struct {
 	handle      message.NoPublishHandlerFunc
 }
 
-// watermillHandlers returns the handlers of the stages and of Handle, with the router that will run
-// them.
-func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
+// addHandlers makes the handlers of the stages and of Handle, with the router that will run them.
+func (r *run) addHandlers() error {
 	running := make(chan struct{})
 	w := &handlers{router: r.cfg.Watermill, running: running, markRunning: func() { close(running) }, ended: make(chan struct{})}
 	if w.router == nil {
@@ -49,11 +48,11 @@ func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
 		}
 		var err error
 		if w.router, err = message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger); err != nil {
-			return nil, err
+			return err
 		}
 		w.ownsRouter, w.running = true, w.router.Running()
 	}
-	consumers := append(s.consumers(), r.extraConsumers...)
+	consumers := append(r.stages.consumers(), r.extraConsumers...)
 	if r.cfg.Mode == ModeCommands {
 		// The other stages need a configuration, which this Router may not have. Match leaves to others what needs one.
 		consumers = slices.DeleteFunc(consumers, func(c consumer) bool {
@@ -66,7 +65,8 @@ func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
 			handle: r.withWatermillMiddleware(r.newHandler(b.group, b.processor)),
 		})
 	}
-	return w, nil
+	r.handlers = w
+	return nil
 }
 
 // handlerName returns the name of b's handler in Watermill, which for example metrics show.
