@@ -311,30 +311,16 @@ func (c Config) withDefaults() Config {
 	}
 	e := c.Expire.toPipeline().Or(pipeline.DefaultExpire)
 	c.Expire.After, c.Expire.Retry = e.After, e.Retry
-	if c.Origin == "" {
-		c.Origin = "go"
-	}
-	if c.Fetch.Timeout == 0 {
-		c.Fetch.Timeout = 30 * time.Second
-	}
-	if c.Fetch.MinInterval == 0 {
-		c.Fetch.MinInterval = pipeline.DefaultMinInterval
-	}
-	if c.Fetch.Concurrency == 0 {
-		c.Fetch.Concurrency = 2
-	}
-	if c.Fetch.Rate == 0 {
-		c.Fetch.Rate = 1
-	}
+	c.Origin = cmp.Or(c.Origin, "go")
+	c.Fetch.Timeout = cmp.Or(c.Fetch.Timeout, 30*time.Second)
+	c.Fetch.MinInterval = cmp.Or(c.Fetch.MinInterval, pipeline.DefaultMinInterval)
+	c.Fetch.Concurrency = cmp.Or(c.Fetch.Concurrency, 2)
+	c.Fetch.Rate = cmp.Or(c.Fetch.Rate, 1)
 	c.Retention.Age = cmp.Or(c.Retention.Age, index.DefaultKeepFor)
 	c.Retention.Versions = cmp.Or(c.Retention.Versions, index.DefaultKeep)
 	c.Retention.Disk = cmp.Or(c.Retention.Disk, 0.5)
-	if c.Drain == 0 {
-		c.Drain = 10 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Drain = cmp.Or(c.Drain, 10*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Name != "" {
 		c.Logger = c.Logger.With("router", c.Name)
 	}

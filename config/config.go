@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -86,15 +87,11 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 
 // parseInPieces is Parse with the size of the pieces of a large file.
 func parseInPieces(size int, name string, data []byte, o Options) (*Config, error) {
-	if o.Registry == nil {
-		o.Registry = new(registry.Registry)
-	}
+	o.Registry = cmp.Or(o.Registry, new(registry.Registry))
 	if o.LookupEnv == nil {
 		o.LookupEnv = os.LookupEnv
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Named == nil {
 		o.Named = func(string) {}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/vokter/vokter/pipeline/registry"
@@ -42,9 +43,7 @@ func (d *decoder) convertRest(f *yamlFile) *Rest {
 		return nil
 	}
 	r := f.Rest
-	if r.Format == "" {
-		r.Format = "documented"
-	}
+	r.Format = cmp.Or(r.Format, "documented")
 	if r.Format != "documented" && r.Format != "v1" {
 		d.failPath("rest.format", "rest.format: %q is no format; write documented or v1", r.Format)
 	}

@@ -69,9 +69,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 		return out, err
 	}
 	out.URL, out.Document = d.page.URL, d.ID
-	if f.To == 0 {
-		f.To = d.N
-	}
+	f.To = cmp.Or(f.To, d.N)
 	to, err := d.loadVersion(f.To)
 	if err != nil {
 		return out, err

@@ -98,9 +98,7 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 		if c.Result != flow.OutcomeFailed {
 			break
 		}
-		if p.Reason == "" {
-			p.Reason = c.Reason
-		}
+		p.Reason = cmp.Or(p.Reason, c.Reason)
 		if page.FailedSince.IsZero() {
 			p.Since = c.Time // the host was too busy, which does not count
 		}

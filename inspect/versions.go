@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -152,9 +153,7 @@ func VersionText(s Store, url string, n uint64, f DocumentFilter) (Text, error) 
 	if err != nil {
 		return Text{}, err
 	}
-	if n == 0 {
-		n = d.N
-	}
+	n = cmp.Or(n, d.N)
 	v, err := d.loadVersion(n)
 	if err != nil {
 		return Text{}, err
@@ -189,9 +188,7 @@ func VersionScreenshot(s Store, url string, n uint64, f DocumentFilter) (Screens
 	if err != nil {
 		return Screenshot{}, err
 	}
-	if n == 0 {
-		n = d.N
-	}
+	n = cmp.Or(n, d.N)
 	image, ok, err := index.LoadScreenshot(d.state, d.ID, n)
 	if err != nil {
 		return Screenshot{}, err

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,12 +29,8 @@ var DefaultExpire = Expire{After: 10, Retry: 30 * 24 * time.Hour}
 
 // Or returns e with the fields of other in place of its zero fields.
 func (e Expire) Or(other Expire) Expire {
-	if e.After == 0 {
-		e.After = other.After
-	}
-	if e.Retry == 0 {
-		e.Retry = other.Retry
-	}
+	e.After = cmp.Or(e.After, other.After)
+	e.Retry = cmp.Or(e.Retry, other.Retry)
 	return e
 }
 

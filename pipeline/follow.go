@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 )
@@ -39,16 +40,12 @@ type Follow struct {
 
 // WithDefaults returns f with the defaults in place of zero fields, except those of View.Sitemap.
 func (f Follow) WithDefaults() Follow {
-	if f.Depth == 0 {
-		f.Depth = 1
-	}
+	f.Depth = cmp.Or(f.Depth, 1)
 	if f.SameHost == nil {
 		same := true
 		f.SameHost = &same
 	}
-	if f.MaxPages == 0 {
-		f.MaxPages = DefaultFollowPages
-	}
+	f.MaxPages = cmp.Or(f.MaxPages, DefaultFollowPages)
 	return f
 }
 

@@ -127,9 +127,7 @@ type Subscription struct {
 
 // WithDefaults returns s with the defaults in place of zero fields.
 func (s Subscription) WithDefaults() Subscription {
-	if s.Client == "" {
-		s.Client = "default"
-	}
+	s.Client = cmp.Or(s.Client, "default")
 	if len(s.Events) == 0 {
 		s.Events = []Event{Added, Removed}
 	}

@@ -49,9 +49,7 @@ func NewDeadLetters(cfg DeadConfig) *DeadLetters {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &DeadLetters{cfg}
 }
 

@@ -72,15 +72,9 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Fast <= 0 {
-		c.Fast = 128
-	}
-	if c.Slow <= 0 {
-		c.Slow = 2048
-	}
-	if c.AttemptTimeout <= 0 {
-		c.AttemptTimeout = pipeline.DefaultTimeout
-	}
+	c.Fast = cmp.Or(c.Fast, 128)
+	c.Slow = cmp.Or(c.Slow, 2048)
+	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, pipeline.DefaultTimeout)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -93,9 +87,7 @@ func (c *Config) setDefaults() {
 	if c.Epoch == nil {
 		c.Epoch = func(string) uint64 { return 0 }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 }
 
 // sink returns the sink of name in s, or nil.

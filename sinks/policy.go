@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -105,15 +106,9 @@ func (p Policy) withDefaults() Policy {
 	if len(p.Retry) == 0 {
 		p.Retry, p.sparse = defaultRetry(), true
 	}
-	if p.DeadAfter == 0 {
-		p.DeadAfter = defaultDeadAfter
-	}
-	if p.ExpireAfter == 0 {
-		p.ExpireAfter = defaultExpireAfter
-	}
-	if p.Remember == 0 {
-		p.Remember = defaultRemember
-	}
+	p.DeadAfter = cmp.Or(p.DeadAfter, defaultDeadAfter)
+	p.ExpireAfter = cmp.Or(p.ExpireAfter, defaultExpireAfter)
+	p.Remember = cmp.Or(p.Remember, defaultRemember)
 	return p
 }
 

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -105,9 +106,7 @@ func (r *Result) readOutline(t xml.StartElement, folders []string) (title string
 		attributes[strings.ToLower(a.Name.Local)] = strings.TrimSpace(a.Value)
 	}
 	title = attributes["title"]
-	if title == "" {
-		title = attributes["text"]
-	}
+	title = cmp.Or(title, attributes["text"])
 	url, feed := attributes["xmlurl"], true
 	for _, key := range []string{"url", "htmlurl"} {
 		if url == "" {
@@ -119,9 +118,7 @@ func (r *Result) readOutline(t xml.StartElement, folders []string) (title string
 		return title, nil // a folder
 	}
 	name := title
-	if name == "" {
-		name = url
-	}
+	name = cmp.Or(name, url)
 	if err := pageurl.Check(url, "http", "https"); err != nil {
 		r.addLost(name, "", "it is left out: %v", err)
 		return title, nil

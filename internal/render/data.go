@@ -56,9 +56,7 @@ func keywordData(diffs []pipeline.Diff) []string {
 
 // valueData returns the data of v. All its values are empty if v is nil.
 func valueData(v *pipeline.ValueChange) map[string]string {
-	if v == nil {
-		v = &pipeline.ValueChange{}
-	}
+	v = cmp.Or(v, &pipeline.ValueChange{})
 	return map[string]string{"name": v.Name, "old": cleanText(v.Old), "new": cleanText(v.New), "unit": cleanText(v.Unit), "condition": cleanText(v.Condition)}
 }
 

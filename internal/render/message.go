@@ -95,9 +95,7 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	if b.Length == nil {
 		b.Length = Runes
 	}
-	if b.Line == 0 {
-		b.Line = defaultLine
-	}
+	b.Line = cmp.Or(b.Line, defaultLine)
 	about := safeURL(n.Link)
 	if b.Total > 0 && about != "" {
 		b.Total = max(b.Total-b.Length(about)-b.Length(linkLabel)-2, 1)

@@ -12,6 +12,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -92,9 +93,7 @@ type handler struct {
 // ignores unknown fields. It refuses requests that a browser sends for another web site and, on a
 // loopback address, every Host other than a loopback address or localhost.
 func New(s Service, o Options) http.Handler {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	h := &handler{service: s, options: o, crossOrigin: http.NewCrossOriginProtection()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+prefix+"subscribe", h.commandHandler(h.subscribe))

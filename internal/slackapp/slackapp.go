@@ -3,6 +3,7 @@
 package slackapp
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -77,9 +78,7 @@ type app struct {
 // is this one or a route to it, and its channel is that one.
 func (a app) notifies(s pipeline.Subscription, id, name string) bool {
 	channel := s.Channel
-	if channel == "" {
-		channel = a.Home()
-	}
+	channel = cmp.Or(channel, a.Home())
 	if channel != id && (name == "" || strings.TrimPrefix(channel, "#") != name) {
 		return false
 	}

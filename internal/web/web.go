@@ -55,15 +55,11 @@ type Site struct {
 
 // New returns the web page of the process whose API is o.API.
 func New(o Options) *Site {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Gauges == nil {
 		o.Gauges = func() []flow.Gauge { return nil }
 	}
-	if o.Settings == nil {
-		o.Settings = new(Settings)
-	}
+	o.Settings = cmp.Or(o.Settings, new(Settings))
 	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), parseSlots: make(parseSlots, maxParsedAtOnce), crossOrigin: http.NewCrossOriginProtection()}
 	for _, r := range routes {
 		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, r) })

@@ -2,6 +2,7 @@
 package pageurl
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -36,9 +37,7 @@ func Canonical(raw string) (string, error) {
 			u.Host = "[" + h + "]"
 		}
 	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
+	u.Path = cmp.Or(u.Path, "/")
 	if defaultPort(u.Scheme) != "" {
 		u = resolved(u)
 	}

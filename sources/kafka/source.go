@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,7 @@ var _ pipeline.Source = (*Source)(nil)
 
 // New returns a Source. It makes no connection before Run.
 func New(c Config) *Source {
-	if c.Group == "" {
-		c.Group = "vokter-" + c.Topic
-	}
+	c.Group = cmp.Or(c.Group, "vokter-"+c.Topic)
 	return &Source{c}
 }
 

@@ -3,6 +3,7 @@
 package watermill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,8 @@ func Page(m *message.Message) pipeline.Pushed {
 	p := pipeline.Pushed{
 		URL: h["ce_subject"], ContentType: h["content-type"], ContentLanguage: h["content-language"], Body: m.Payload, ID: h["ce_id"],
 	}
-	if p.URL == "" {
-		p.URL = h["url"]
-	}
-	if p.ID == "" {
-		p.ID = m.UUID
-	}
+	p.URL = cmp.Or(p.URL, h["url"])
+	p.ID = cmp.Or(p.ID, m.UUID)
 	if at, err := time.Parse(time.RFC3339Nano, h["ce_time"]); err == nil {
 		p.Time = at
 	}

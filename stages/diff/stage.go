@@ -27,6 +27,7 @@
 package diff
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -53,9 +54,7 @@ var _ flow.Processor = (*Processor)(nil)
 
 // New returns the stage for consumer group flow.GroupDiff.
 func New(cfg Config) *Processor {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Processor{cfg}
 }
 

@@ -110,9 +110,7 @@ func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (act
 	}
 	seen := make(map[string]bool, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
-		if s.Client == "" {
-			s.Client = c.Client
-		}
+		s.Client = cmp.Or(s.Client, c.Client)
 		s = s.WithDefaults()
 		if r := checkSubscription(page, s); r != nil {
 			return nil, r, nil

@@ -8,6 +8,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -105,24 +106,14 @@ func New(cfg Config) *Stage {
 	if cfg.Steady == nil {
 		cfg.Steady = time.Now
 	}
-	if cfg.MinInterval == 0 {
-		cfg.MinInterval = pipeline.DefaultMinInterval
-	}
+	cfg.MinInterval = cmp.Or(cfg.MinInterval, pipeline.DefaultMinInterval)
 	if cfg.Checks > 0 && cfg.Every == nil {
 		cfg.Every = new(time.Duration)
 	}
-	if cfg.Keep <= 0 {
-		cfg.Keep = DefaultKeep
-	}
-	if cfg.KeepFor <= 0 {
-		cfg.KeepFor = DefaultKeepFor
-	}
-	if cfg.FetchTimeout == 0 {
-		cfg.FetchTimeout = 30 * time.Second
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Keep = cmp.Or(cfg.Keep, DefaultKeep)
+	cfg.KeepFor = cmp.Or(cfg.KeepFor, DefaultKeepFor)
+	cfg.FetchTimeout = cmp.Or(cfg.FetchTimeout, 30*time.Second)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Acceptable == nil {
 		cfg.Acceptable = func(pipeline.Subscription) error { return nil }
 	}

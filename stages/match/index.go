@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
@@ -63,9 +64,7 @@ func (x *index) partFor(language string) *patternIndex {
 		}
 	}
 	in := language
-	if in == "" {
-		in = x.language
-	}
+	in = cmp.Or(in, x.language)
 	p := newPatternIndex(x.langs.Normalizer(in))
 	x.parts = append(x.parts, part{language, p})
 	return p

@@ -17,6 +17,7 @@
 package match
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -73,15 +74,9 @@ func New(cfg Config) *Processor {
 	if cfg.Languages == nil {
 		cfg.Languages = text.NewLanguages()
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Cache <= 0 {
-		cfg.Cache = 64 << 20
-	}
-	if cfg.Batch <= 0 {
-		cfg.Batch = 1000
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Cache = cmp.Or(cfg.Cache, 64<<20)
+	cfg.Batch = cmp.Or(cfg.Batch, 1000)
 	if cfg.Epoch == nil {
 		cfg.Epoch = func(string) uint64 { return 0 }
 	}

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"errors"
 	"math/big"
 	"regexp"
@@ -193,9 +194,7 @@ func plainNumber(before, found, behind string, money foundCurrency, tag string) 
 		return "", errNoNumber
 	}
 	whole = strings.TrimLeft(strings.NewReplacer(".", "", ",", "", "'", "", " ", "").Replace(whole), "0")
-	if whole == "" {
-		whole = "0"
-	}
+	whole = cmp.Or(whole, "0")
 	if fraction != "" {
 		fraction = "." + fraction
 	}

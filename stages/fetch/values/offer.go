@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -276,9 +277,7 @@ func (w *offerFinder) read(v map[string]any, depth int) (o offer, err error) {
 				o.currency = other.currency
 			}
 		}
-		if o.currency == "" {
-			o.currency = other.currency
-		}
+		o.currency = cmp.Or(o.currency, other.currency)
 	}
 	text, _ := scalarText(property(v, "availability"))
 	o.availability = availabilityOf(text)
@@ -311,12 +310,8 @@ func (w *offerFinder) fillFromOffers(o *offer, v map[string]any, depth int) erro
 	if o.price == "" {
 		o.price, o.written, o.number, o.err = lowest.price, lowest.written, lowest.number, lowest.err
 	}
-	if o.currency == "" {
-		o.currency = lowest.currency
-	}
-	if o.availability == "" {
-		o.availability = lowest.availability
-	}
+	o.currency = cmp.Or(o.currency, lowest.currency)
+	o.availability = cmp.Or(o.availability, lowest.availability)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package html
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -162,9 +163,7 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	el.readAttributes(z, more)
 	switch el.atom {
 	case atom.Html:
-		if s.lang == "" {
-			s.lang = el.lang
-		}
+		s.lang = cmp.Or(s.lang, el.lang)
 		return
 	case atom.Head, atom.Body:
 		return
