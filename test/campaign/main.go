@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command campaign kills the real binary at random moments and checks that nothing is lost. A
 // page server records which versions a completed answer delivered, receivers record the
 // notifications, and a judge that imports nothing of this module compares the two. Meanwhile
