@@ -209,26 +209,6 @@ func TestAPageExpires(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeBehindTheEndChangesNothing(t *testing.T) {
-	b := watched(t)
-	b.failing(checks{n: 9, class: pipeline.FailStatus})
-	b.due()
-	o := b.outcome(flow.OutcomeFailed)
-	o.Class = pipeline.FailStatus
-	b.cancel("a")
-	b.cancel("b")
-	if !one[deleteState](b).All {
-		t.Error("something is left of a cancelled page")
-	}
-	if out := b.do(outcome{Outcome: o, Existing: nil}); len(out) != 0 {
-		t.Errorf("got %+v of an outcome behind the cancel", out)
-	}
-	b.subscribe("a", pipeline.View{})
-	if out := b.do(outcome{Outcome: o}); len(out) != 0 || b.p.Failures != 0 {
-		t.Errorf("got %+v of an outcome of the life before", out)
-	}
-}
-
 func TestWhatBringsExpiredOnesBack(t *testing.T) {
 	list := []pipeline.Subscription{sub("a", pipeline.View{}), sub("b", pipeline.View{})}
 	changed := slices.Clone(list)

@@ -114,18 +114,6 @@ func TestBeginsPaused(t *testing.T) {
 	}
 }
 
-// TestPauseEndsWithItsPage: nothing is left of a pause that is cancelled.
-func TestPauseEndsWithItsPage(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("a", pipeline.View{})
-	b.pauseUntil("a", t0.Add(time.Hour))
-	b.cancel("a")
-	none[wakeAt](b)
-	if b.p.URL != "" {
-		t.Errorf("got %+v, want no page", b.p)
-	}
-}
-
 // TestPauseEndsInTheNextProcess: the end of a pause is stored. The wake sends a command, which
 // resumes the subscription and asks for a check.
 func TestPauseEndsInTheNextProcess(t *testing.T) {
@@ -249,24 +237,6 @@ func TestRestEndsOnce(t *testing.T) {
 	b.replace("yaml", true)
 	one[requestCheck](b)
 	b.subscribe("b", pipeline.View{})
-	b.read("B")
-	if v := one[newVersion](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
-		t.Errorf("got %+v, want the baseline 2", v.Snapshot)
-	}
-}
-
-// TestReplacedAfterARest: a subscription that is replaced before its document was read again ends no
-// second rest.
-func TestReplacedAfterARest(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("a", pipeline.View{})
-	b.read("A")
-	b.pause("a")
-	b.replace("yaml", false, sub("b", pipeline.View{}))
-	one[requestCheck](b)
-	changed := sub("b", pipeline.View{})
-	changed.Keywords = []string{"another"}
-	b.replace("yaml", false, changed)
 	b.read("B")
 	if v := one[newVersion](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
 		t.Errorf("got %+v, want the baseline 2", v.Snapshot)

@@ -170,19 +170,6 @@ func TestAKeptPageOutlivesItsReceivers(t *testing.T) {
 	}
 }
 
-func TestEachReceiverIsWithdrawnOnce(t *testing.T) {
-	b := newBench(t)
-	b.replace("yaml", false, to("x", "a", "b", "a"))
-	b.cancel("x")
-	var got []string
-	for _, w := range all[withdraw](b.out) {
-		got = append(got, w.Receiver.Sink)
-	}
-	if want := []string{"a", "b"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 func TestAChangedSubscriptionIsNotWithdrawn(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("x", "a"))
@@ -210,17 +197,6 @@ func (b *bench) wantWithdrawn(want ...string) {
 	if got := b.withdrawn(); !slices.Equal(got, want) {
 		b.Errorf("got %q taken back, want %q", got, want)
 	}
-}
-
-func TestACancelTakesBackWhatEarlierSinksAreTold(t *testing.T) {
-	b := newBench(t)
-	b.replace("yaml", false, to("c", "box"))
-	incarnation := b.standing("c")[0].Incarnation
-	b.replace("yaml", false, to("c", "other"))
-	b.wantWithdrawn() // it is still to be told
-	b.replace("yaml", false, to("c", "third"))
-	b.cancel("c")
-	b.wantWithdrawn("box "+incarnation, "other "+incarnation, "third "+incarnation)
 }
 
 func TestSinksThatReturnAreTakenBackOnce(t *testing.T) {

@@ -10,32 +10,6 @@ import (
 	"github.com/vokter/vokter/pipeline/schedule"
 )
 
-func TestALostRequestIsAskedAgain(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("c", pipeline.View{})
-	first := one[requestCheck](b).Request
-	deadline := one[wakeAt](b).Time
-	b.do(wake{}) // before the deadline, and by the process that asked
-	none[requestCheck](b)
-	if w := one[wakeAt](b); w.Time != deadline || !w.AtStart {
-		t.Errorf("got wake %+v, want it set again for %v", w, deadline)
-	}
-	old := b.outcome(flow.OutcomeRead)
-	old.Document, old.Parts, old.TextHash = whole, 1, "text:A"
-	b.restart(wake{})
-	if r := one[requestCheck](b).Request; r.Check != first.Check+1 {
-		t.Errorf("got %+v, want a new number", r)
-	}
-	if out := b.do(outcome{Outcome: old}); len(out) != 0 {
-		t.Errorf("got %+v of a check that was given up", out)
-	}
-	b.now = b.p.Open.Deadline
-	b.do(wake{})
-	if r := one[requestCheck](b).Request; r.Check != first.Check+2 {
-		t.Errorf("got %+v, want a new number after the deadline", r)
-	}
-}
-
 // TestChecksComeInSteps: a page wakes at a step, at most one step after it is due, and its next check is
 // due by its phase as before.
 func TestChecksComeInSteps(t *testing.T) {

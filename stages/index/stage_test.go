@@ -272,16 +272,6 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 	}
 }
 
-func TestOutcomesReviveNothing(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.subscribe("c")
-	d.cancel("c")
-	d.answer(english)
-	if len(d.out) != 0 || len(d.store.Names(page)) != 0 {
-		t.Errorf("got %v and %v", d.types(), d.store.Names(page))
-	}
-}
-
 func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.subscribe("c")

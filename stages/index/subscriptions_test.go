@@ -78,24 +78,6 @@ func TestCancelOnNoPage(t *testing.T) {
 	}
 }
 
-func TestCancelTakesAllOfTheClient(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("a", pipeline.View{})
-	b.subscribe("a", main)
-	b.subscribe("b", main)
-	b.cancel("a")
-	if got := len(all[stamp](b.out)); got != 2 {
-		t.Errorf("got %d records ended, want 2", got)
-	}
-	if got := one[dropDocument](b).Document; got != whole {
-		t.Errorf("got %s dropped, want the document that nobody watches", got)
-	}
-	none[pageEnded](b)
-	if len(b.p.Documents) != 1 || b.p.Documents[0].Subscriptions != 1 {
-		t.Errorf("got %+v, want one document with one subscription", b.p.Documents)
-	}
-}
-
 func TestTheLastCancelEndsThePage(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("a", pipeline.View{})
@@ -299,22 +281,6 @@ func TestPause(t *testing.T) {
 	b.resume("", "")
 	if got := stamps(b); len(got) != 2 || !strings.Contains(got[0], "(2,-]") {
 		t.Errorf("got %q, want both to begin behind version 2", got)
-	}
-}
-
-func TestReplaceForOneClient(t *testing.T) {
-	b := newBench(t)
-	b.replace("watch", false, sub("x", pipeline.View{}), sub("y", pipeline.View{}))
-	var mine []flow.Stamped
-	for _, e := range b.subs {
-		if e.Subscription.Client == "x" {
-			mine = append(mine, e)
-		}
-	}
-	b.do(replace{Origin: "watch", Client: "x", Existing: mine})
-	wantStamps(b, "x watch 3 (0,0] S/1/0")
-	if _, ok := b.subs[subscriptionName(whole, "y")]; !ok {
-		t.Error("another client's subscription went")
 	}
 }
 

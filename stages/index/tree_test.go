@@ -77,38 +77,6 @@ func TestTreeFollowsTheShortestPathsUpToItsDepth(t *testing.T) {
 	}
 }
 
-func TestTreeDropsWhatOnlyAVanishedLinkHeldUp(t *testing.T) {
-	tr := followTree(pipeline.Follow{Depth: 5})
-	links := map[string]string{"/": "/a /b", "/a": "/x /both", "/x": "/y", "/y": "/x", "/b": "/both"}
-	crawl(tr, fixed(links))
-	if got, want := paths(tr), "/a:1 /b:1 /both:2 /x:2 /y:3"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
-	}
-	tr.storeLinks(linkSite+"/", flow.Links{URLs: []string{linkSite + "/b"}})
-	c := tr.grow(treeNow)
-	// x and y link to each other, which does not keep them.
-	if got, want := fmt.Sprint(c.Ended), fmt.Sprint([]string{linkSite + "/a", linkSite + "/x", linkSite + "/y"}); got != want {
-		t.Errorf("ended %s, want %s", got, want)
-	}
-	if got, want := paths(tr), "/b:1 /both:2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestTreeMovesAPageToWhichAShorterPathLeads(t *testing.T) {
-	tr := followTree(pipeline.Follow{Depth: 2})
-	links := map[string]string{"/": "/a", "/a": "/b", "/b": "/c"}
-	crawl(tr, fixed(links))
-	if got, want := paths(tr), "/a:1 /b:2"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
-	}
-	links["/"] = "/a /b"
-	crawl(tr, fixed(links)) // b is asked for its links now
-	if got, want := paths(tr), "/a:1 /b:1 /c:2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 // calendar links each month to the next one and to the next decade, without end.
 func calendar(path string) []string {
 	var n int

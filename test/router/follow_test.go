@@ -160,35 +160,6 @@ func TestLinkedPagesStopAtTheirBound(t *testing.T) {
 	}
 }
 
-func TestALinkThatVanishesEndsWhatItHeldUp(t *testing.T) {
-	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
-	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/"}})
-	runToEnd(t, cfg)
-	before := w.update(func() { w.cut["/p/0"] = "/p/4" })
-	if before["/p/4"] != 1 || before["/p/17"] != 1 || before["/p/18"] != 1 {
-		t.Fatalf("fetched %v, want /p/4 and what it links to", before)
-	}
-	runToEnd(t, cfg)
-	w.update(func() { w.words["/p/17"], w.words["/p/5"] = "argus", "argus" })
-	runToEnd(t, cfg)
-	// Page 5 links to 4, which links to 17: too many links away.
-	if got := w.update(func() {}); got["/p/17"] != 0 || got["/p/5"] != 1 {
-		t.Errorf("fetched %v, want no /p/17", got)
-	}
-	if got := urls(w, box.take()); got != "ok /p/5" {
-		t.Errorf("notifications: %q", got)
-	}
-
-	// The subscription ends, and with it all that it watched.
-	cfg.Subscriptions = nil
-	runToEnd(t, cfg)
-	w.update(func() {})
-	runToEnd(t, cfg)
-	if got := w.update(func() {}); len(got) != 0 {
-		t.Errorf("fetched %v after the end", got)
-	}
-}
-
 // TestAReplacedPageKeepsItsLinks: what looks like an error page or a challenge in place of a page does
 // not end the pages that the page links to. Otherwise each would begin with a new baseline afterwards,
 // and what changed in between would be lost.
@@ -250,42 +221,6 @@ func TestALinkedPageThatIsGoneExpiresAlone(t *testing.T) {
 	}
 	if got := w.update(func() {}); got["/p/2"] != 0 || got["/missing"] != 0 {
 		t.Errorf("fetched %v, want no page that expired", got)
-	}
-}
-
-// TestClientsOfLinkedPages: differences in A are for the clients of A, differences in B, which A links
-// to, for those of A and of B. Nobody is told twice.
-func TestClientsOfLinkedPages(t *testing.T) {
-	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
-	cfg := followConfig(w, box, dir, pipeline.Follow{Include: []string{"/p/1$"}})
-	of := func(path, client string, f *pipeline.Follow) pipeline.Subscription {
-		s := cfg.Subscriptions[0]
-		s.URL, s.Client, s.Follow = w.URL+path, client, f
-		return s
-	}
-	cfg.Subscriptions = []pipeline.Subscription{
-		of("/p/0", "a", cfg.Subscriptions[0].Follow), of("/p/1", "b", nil),
-		of("/p/0", "both", cfg.Subscriptions[0].Follow), of("/p/1", "both", nil), of("/p/2", "both", cfg.Subscriptions[0].Follow),
-	}
-	runToEnd(t, cfg)
-	if got := w.update(func() { w.words["/p/0"] = "argus" }); got["/p/1"] != 1 {
-		t.Errorf("fetched %v, want /p/1 once", got)
-	}
-	clients := func() string {
-		runToEnd(t, cfg)
-		var all []string
-		for _, n := range box.take() {
-			all = append(all, n.Client+" "+strings.TrimPrefix(n.URL, w.URL))
-		}
-		slices.Sort(all)
-		return strings.Join(all, ", ")
-	}
-	if got := clients(); got != "a /p/0, both /p/0" {
-		t.Errorf("a difference in the first page: %s", got)
-	}
-	w.update(func() { w.words["/p/1"] = "argus" })
-	if got := clients(); got != "a /p/1, b /p/1, both /p/1" {
-		t.Errorf("a difference in the linked page: %s", got)
 	}
 }
 
