@@ -73,7 +73,9 @@ func (r *Rotation) extent() Extent {
 }
 
 // isRestless reports whether r is restless at a check.
-func (r *Rotation) isRestless(check uint64) bool { return r.Began > 0 && r.Began < check && r.Money == 0 }
+func (r *Rotation) isRestless(check uint64) bool {
+	return r.Began > 0 && r.Began < check && r.Money == 0
+}
 
 // learnWords notes where the words of the two texts of c differ. It returns the edits in restless places, which are
 // muted, and the restless places that were not named yet.
