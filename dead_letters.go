@@ -9,10 +9,10 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
-	"github.com/vokter/vokter/sinks"
 )
 
 // DeadLetters returns the dead letters that f selects, the oldest first. Those of messages that
@@ -106,7 +106,7 @@ type storedLetter struct {
 func (r *Router) storedDeadLetters(ctx context.Context, f flow.DeadFilter) iter.Seq2[storedLetter, error] {
 	return func(yield func(storedLetter, error) bool) {
 		for key, st := range r.transport.States(flow.GroupDead, "") {
-			for l, err := range sinks.Letters(st) {
+			for l, err := range delivery.Letters(st) {
 				if err == nil && ctx.Err() != nil {
 					err = context.Cause(ctx)
 				}
@@ -189,7 +189,7 @@ func (r *Router) receiversToRetry(sink, page string) ([]Retried, error) {
 		if !r.transport.Owns(id) || sink != "" && id != sink {
 			continue
 		}
-		n, err := sinks.Waiting(st, page)
+		n, err := delivery.Waiting(st, page)
 		if err != nil {
 			return nil, err
 		}

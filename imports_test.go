@@ -17,8 +17,8 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
-	{pkg: "inspect", may: []string{"internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch", "sinks"}},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sources/browser", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
+	{pkg: "inspect", may: []string{"internal/delivery", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
@@ -39,7 +39,7 @@ var direction = []struct {
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/expiring", "test/testcert", "pipeline/store"}, watermill: true},
 	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/restless", "pipeline/text", "pipeline/schedule", "internal/stored"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/htmltree", "internal/memory", "internal/span"}},
-	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/memory", "internal/stored", "internal/span"}},
+	{pkg: "internal/delivery", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/memory", "internal/stored", "internal/span"}},
 	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/browser", "sources/file", "sources/http", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/plugins", may: []string{"pipeline/kafka", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm"}},
@@ -80,7 +80,7 @@ var direction = []struct {
 	{pkg: "test/peers", may: nil},
 	{pkg: "test/oracle", may: nil},
 	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
-	{pkg: "test/sim", may: []string{"internal/engine", "pipeline/flow", "pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
+	{pkg: "test/sim", may: []string{"internal/delivery", "internal/engine", "pipeline/flow", "pipeline", "pipeline/text", "stages", "test/oracle", "test/txtest"}},
 }
 
 // prefixes whose listing in may covers everything below them.

@@ -8,11 +8,11 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -108,8 +108,8 @@ func (r *Router) publishDifferences(ctx context.Context, old, cfg *Config, refus
 }
 
 // deliveryPolicy returns the settings of Delivery for package sinks.
-func (c *Config) deliveryPolicy() sinks.Policy {
-	return sinks.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter, Receivers: c.Delivery.Receivers}
+func (c *Config) deliveryPolicy() delivery.Policy {
+	return delivery.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter, Receivers: c.Delivery.Receivers}
 }
 
 // describeSubscriptionChanges describes which subscriptions change, one a line. Those that will be

@@ -21,12 +21,12 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/fetch"
 )
 
@@ -188,13 +188,13 @@ func (r *Router) stopWith(err error) {
 
 // closeSinks closes the sinks. The second call does nothing.
 func (r *Router) closeSinks() {
-	var d *sinks.Delivery
+	var d *delivery.Delivery
 	if r.stages != nil {
 		d = r.stages.delivery
 	} else {
-		d = sinks.NewDelivery(sinks.Config{Sinks: r.cfg.Sinks, Logger: r.cfg.Logger})
+		d = delivery.NewDelivery(delivery.Config{Sinks: r.cfg.Sinks, Logger: r.cfg.Logger})
 	}
-	d.Reconfigure(nil, sinks.Policy{})
+	d.Reconfigure(nil, delivery.Policy{})
 }
 
 // stoppedIfClosing returns err, or ErrStopped where the end of Run may have caused err.

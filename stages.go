@@ -12,12 +12,12 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
@@ -38,8 +38,8 @@ type stages struct {
 	index          *index.Stage
 	diff           *diff.Processor
 	match          *match.Processor
-	delivery       *sinks.Delivery
-	deadLetters    *sinks.DeadLetters
+	delivery       *delivery.Delivery
+	deadLetters    *delivery.DeadLetters
 	health         *healthStage
 	// memory is the budget that comparisons of texts share.
 	memory flow.Memory
@@ -118,14 +118,14 @@ func (r *run) buildStages() (*stages, error) {
 			Languages: r.languages, Logger: log, Observe: note, Memory: budget, Epoch: r.transport.Epoch,
 			Records: r.changeSinks, Later: r.cfg.Mode == ModeCommands,
 		}),
-		delivery: sinks.NewDelivery(sinks.Config{
+		delivery: delivery.NewDelivery(delivery.Config{
 			Sinks:  r.cfg.Sinks,
 			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.deliveryPolicy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 			Logger: log, Observe: note, Link: r.notificationLink, Tracer: r.tracer,
 		}),
-		deadLetters: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
+		deadLetters: delivery.NewDeadLetters(delivery.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{
 			sinks: func() []string { return r.liveConfig.Load().Health },
 			now:   r.cfg.Now,

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -177,17 +177,17 @@ func (m Match) resolveDeliveries(s Store, most int) ([]Match, error) {
 
 // addDelivery fills in the state of the delivery of m to its sink, and returns the sinks that the
 // notification was passed on to.
-func (m *Match) addDelivery(s Store) ([]sinks.Passed, error) {
+func (m *Match) addDelivery(s Store) ([]delivery.Passed, error) {
 	if !s.Owns(m.Sink) {
 		m.Delivery = DeliveryElsewhere
 		return nil, nil
 	}
-	known, ok, err := sinks.Known(s.State(flow.GroupDelivery, m.Sink), m.Notification)
+	known, ok, err := delivery.Known(s.State(flow.GroupDelivery, m.Sink), m.Notification)
 	if err != nil {
 		return nil, err
 	}
 	m.Attempts, m.Reason, m.DeliveryTime = known.Attempts, known.Reason, known.Time
-	if known.State == sinks.RecordCollected {
+	if known.State == delivery.RecordCollected {
 		m.Delivery = DeliveryDigest
 		return nil, nil
 	}
@@ -195,13 +195,13 @@ func (m *Match) addDelivery(s Store) ([]sinks.Passed, error) {
 	switch {
 	case !ok:
 		m.Delivery = DeliveryForgotten
-	case known.State == sinks.RecordDelivered:
+	case known.State == delivery.RecordDelivered:
 		m.Delivery = DeliveryDelivered
-	case known.State == sinks.RecordDead:
+	case known.State == delivery.RecordDead:
 		m.Delivery = DeliveryDead
-	case known.State == sinks.RecordDropped:
+	case known.State == delivery.RecordDropped:
 		m.Delivery = DeliveryDropped
-	case known.State == sinks.RecordPassed:
+	case known.State == delivery.RecordPassed:
 		m.Delivery = DeliveryUnrouted
 	default:
 		m.Delivery = DeliveryPending

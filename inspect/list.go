@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -181,13 +181,13 @@ func selectReceivers(s Store, pages []Page, f ListFilter, configured []string) (
 	}
 	if all {
 		for id, st := range s.States(flow.GroupDelivery, "") {
-			if _, err := sinks.Load(st); err != nil {
+			if _, err := delivery.Load(st); err != nil {
 				return nil, err
 			}
 			known[id] = true
 		}
 		for id, st := range s.States(flow.GroupDead, "") {
-			for l, err := range sinks.Letters(st) {
+			for l, err := range delivery.Letters(st) {
 				if err != nil {
 					return nil, err
 				}
@@ -215,11 +215,11 @@ func selectReceivers(s Store, pages []Page, f ListFilter, configured []string) (
 // loadReceiver returns the receiver with the given ID.
 func loadReceiver(s Store, id string) (Receiver, error) {
 	info := Receiver{Sink: id, State: StateActive}
-	q, err := sinks.Load(s.State(flow.GroupDelivery, id))
+	q, err := delivery.Load(s.State(flow.GroupDelivery, id))
 	if err != nil {
 		return info, err
 	}
-	if info.Dead, err = sinks.CountLetters(s.State(flow.GroupDead, id)); err != nil {
+	if info.Dead, err = delivery.CountLetters(s.State(flow.GroupDead, id)); err != nil {
 		return info, err
 	}
 	info.Pending, info.Failures, info.Used = q.Pending(), q.Failures, q.Next > 0 || q.Windows.Open > 0 || info.Dead > 0

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -55,11 +55,11 @@ func newStore(t *testing.T) *store {
 		flow.TopicSnapshots:     diff.New(diff.Config{Observe: s.tally.Note}),
 		flow.TopicSubscriptions: changes,
 		flow.TopicChanges:       changes,
-		flow.TopicNotifications: sinks.NewDelivery(sinks.Config{
+		flow.TopicNotifications: delivery.NewDelivery(delivery.Config{
 			Sinks: map[string]pipeline.Sink{"phone": nil}, Now: now, Observe: s.tally.Note,
-			Hand: func(a sinks.Attempt) { s.queue = append(s.queue, a.Result(s.fail)) },
+			Hand: func(a delivery.Attempt) { s.queue = append(s.queue, a.Result(s.fail)) },
 		}),
-		flow.TopicDead: sinks.NewDeadLetters(sinks.DeadConfig{Now: now, Observe: s.tally.Note}),
+		flow.TopicDead: delivery.NewDeadLetters(delivery.DeadConfig{Now: now, Observe: s.tally.Note}),
 	}
 	return s
 }

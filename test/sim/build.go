@@ -5,9 +5,9 @@ import (
 
 	snowball "github.com/kljensen/snowball/english"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -18,11 +18,11 @@ import (
 func (w *world) buildStages(p *process) {
 	w.slowConsumer = pick(w.rng, consumers)
 	clock := func() time.Time { return w.now }
-	cfg := sinks.Config{
+	cfg := delivery.Config{
 		Sinks: map[string]pipeline.Sink{"flaky": batchSink(2), "down": batchSink(100), pickySink: batchSink(5)},
 		Now:   clock, Jitter: w.rng.Float64,
-		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Epoch: p.tenureOf,
-		Hand: func(a sinks.Attempt) {
+		Policy: delivery.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Epoch: p.tenureOf,
+		Hand: func(a delivery.Attempt) {
 			w.handAttempt(p, a)
 			p.attempts = append(p.attempts, attempt{Attempt: a})
 			if w.cfg.DuplicateAttempts {
@@ -30,7 +30,7 @@ func (w *world) buildStages(p *process) {
 			}
 		},
 	}
-	p.delivery = sinks.NewDelivery(cfg)
+	p.delivery = delivery.NewDelivery(cfg)
 	expireAfter := w.expireAfter
 	if w.cfg.ExpireDelay != 0 && expireAfter > 0 {
 		expireAfter += w.cfg.ExpireDelay
@@ -44,7 +44,7 @@ func (w *world) buildStages(p *process) {
 		consumers[0]:     index.New(index.Config{Now: clock, Expire: pipeline.Expire{After: expireAfter, Retry: w.expireRetry}, Epoch: p.tenureOf}),
 		consumers[1]:     w.fetchProcessor(p),
 		deliveryConsumer: p.delivery,
-		consumers[3]:     sinks.NewDeadLetters(sinks.DeadConfig{Now: clock}),
+		consumers[3]:     delivery.NewDeadLetters(delivery.DeadConfig{Now: clock}),
 		consumers[4]:     w.healthProcessor(),
 		{Group: flow.GroupDiff, Topic: flow.TopicSnapshots}:      diff.New(diff.Config{}),
 		{Group: flow.GroupMatch, Topic: flow.TopicSubscriptions}: matcher,

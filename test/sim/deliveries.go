@@ -5,17 +5,17 @@ import (
 	"maps"
 	"reflect"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sinks"
 )
 
 // deadLetters returns the notifications that are dead letters of a sink; nil where none is.
 func (w *world) deadLetters(sink string) map[string]bool {
 	var ids map[string]bool
 	dead := engine.View(w.ownedLane(sink).state, engine.Place{Group: flow.GroupDead, Key: sink})
-	for l, err := range sinks.Letters(dead) {
+	for l, err := range delivery.Letters(dead) {
 		if err != nil {
 			panic("sim: letters: " + err.Error()) // what was stored can be read
 		}

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sinks"
 )
 
 // process is one of the processes that share the lanes. What it holds in memory is lost
@@ -16,7 +16,7 @@ type process struct {
 	id    int
 
 	processors map[consumer]flow.Processor
-	delivery   *sinks.Delivery
+	delivery   *delivery.Delivery
 	checks     []*check
 	attempts   []attempt
 	inbox      []attemptResult
@@ -30,7 +30,7 @@ type process struct {
 
 // attempt is one that delivery's pool is to make. It is stale where the lane went away since.
 type attempt struct {
-	sinks.Attempt
+	delivery.Attempt
 	stale bool
 }
 
@@ -38,7 +38,7 @@ type attempt struct {
 type attemptResult struct {
 	message flow.Message
 	results []deliveryResult // in the order of the attempt's notifications; only the last may be an error
-	attempt sinks.Attempt
+	attempt delivery.Attempt
 }
 
 // deliveryResult is how it went with one notification of an attempt.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sinks"
 )
 
 // minFailures is how many attempts must fail at least before time alone ends anything, and
@@ -291,7 +291,7 @@ func (b *receiverModel) verifyDeadLetter(letter flow.DeadLetter, now time.Time, 
 }
 
 // handAttempt records an attempt that delivery begins in p. It must not be of what was withdrawn.
-func (w *world) handAttempt(p *process, a sinks.Attempt) {
+func (w *world) handAttempt(p *process, a delivery.Attempt) {
 	receiver := a.Receiver.Sink
 	l := p.lanes[w.transport.laneOf(receiver)]
 	b := l.receivers[receiver].clone()

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sinks"
 )
 
 // run takes the steps in which everything may go wrong, lets things calm down until nothing is left to
@@ -284,7 +284,7 @@ func (w *world) isIdle() bool {
 func (w *world) countUndelivered() (int, error) {
 	n := 0
 	for _, sink := range sinkNames {
-		q, err := sinks.Load(engine.View(w.ownedLane(sink).state, engine.Place{Group: deliveryConsumer.Group, Key: sink}))
+		q, err := delivery.Load(engine.View(w.ownedLane(sink).state, engine.Place{Group: deliveryConsumer.Group, Key: sink}))
 		if err != nil {
 			return 0, err
 		}
