@@ -17,7 +17,7 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sources/browser", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "internal/store", "pipeline/text", "stages", "sources/browser", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
 	{pkg: "inspect", may: []string{"internal/delivery", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
@@ -29,14 +29,14 @@ var direction = []struct {
 	{pkg: "pipeline/restless", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
 	{pkg: "pipeline/registry", may: []string{"pipeline", "pipeline/flow"}},
-	{pkg: "pipeline/store", may: []string{"pipeline/flow", "pipeline"}},
-	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/store"}, watermill: true},
-	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/registry", "pipeline/store"}, watermill: true},
+	{pkg: "internal/store", may: []string{"pipeline/flow", "pipeline"}},
+	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/engine", "pipeline", "internal/store"}, watermill: true},
+	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/registry", "internal/store"}, watermill: true},
 	{pkg: "pipeline/kafka/cluster", may: []string{"pipeline", "pipeline/kafka/internal/client", "pipeline/registry"}},
 	{pkg: "pipeline/kafka/internal/client", may: nil},
-	{pkg: "pipeline/kafka/internal/changelog", may: []string{"internal/engine", "pipeline", "pipeline/kafka/internal/admin", "pipeline/store"}},
+	{pkg: "pipeline/kafka/internal/changelog", may: []string{"internal/engine", "pipeline", "pipeline/kafka/internal/admin", "internal/store"}},
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
-	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/expiring", "test/testcert", "pipeline/store"}, watermill: true},
+	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/expiring", "test/testcert", "internal/store"}, watermill: true},
 	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/restless", "pipeline/text", "pipeline/schedule", "internal/stored"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/htmltree", "internal/memory", "internal/span"}},
 	{pkg: "internal/delivery", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/memory", "internal/stored", "internal/span"}},

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/memory"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // errNotStarted says that the Router was stopped before its transport had started.

@@ -21,10 +21,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/vokter/vokter/internal/delivery"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
-	"github.com/vokter/vokter/pipeline/store"
 	"github.com/vokter/vokter/test/txtest"
 )
 

@@ -10,12 +10,12 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // maxCopyAge is how old the copy of a lane may be: the state topic keeps tombstones for 7 days.

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 var errNotOwned = errors.New("kafka: another process owns the lane of this state; ask that one")

@@ -14,10 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
-	"github.com/vokter/vokter/pipeline/store"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 

@@ -25,10 +25,10 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 var _ flow.Transport = (*Transport)(nil)

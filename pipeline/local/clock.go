@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/internal/store"
 )
 
 // restoreClock reads when the store was last used.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // errSubscriptionEnded says that a commit was abandoned because the subscription ends.

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // ErrClosed is what a closed Transport and its publishers, subscribers and posters return.

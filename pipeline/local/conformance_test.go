@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 const testLanes = 8

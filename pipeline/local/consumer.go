@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/internal/store"
 )
 
 // consumer is a group as the consumer of a topic. It has a cursor in each lane. The lanes are

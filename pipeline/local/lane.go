@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/internal/store"
 )
 
 // maxTailBytes is how many bytes at the end of a lane's log are also kept in memory, so that

@@ -11,8 +11,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // laneOf returns the lane of a key.

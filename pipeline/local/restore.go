@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // restore loads topics and groups from the store, and declares those of the configuration.

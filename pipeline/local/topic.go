@@ -10,7 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/internal/store"
 )
 
 // topic is a named set of lanes.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/store"
 	"github.com/vokter/vokter/pipeline/text"
 )
 

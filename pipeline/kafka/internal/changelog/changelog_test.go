@@ -15,9 +15,9 @@ import (
 	"github.com/IBM/sarama/mocks"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 func TestKey(t *testing.T) {

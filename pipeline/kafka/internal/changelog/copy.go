@@ -11,9 +11,9 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // The copy of a lane keeps the transport's own records as the state of a reserved group.
