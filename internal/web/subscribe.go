@@ -72,6 +72,9 @@ func showSubscribe(r *request) (any, error) {
 		}
 	default:
 		v.Sub.Client = "default"
+		if of := r.bearer.Clients(); len(of) > 0 && !slices.Contains(of, v.Sub.Client) {
+			v.Sub.Client = of[0]
+		}
 	}
 	if r.bearer.Clients() == nil {
 		all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})

@@ -232,6 +232,9 @@ func TestTokens(t *testing.T) {
 			t.Errorf("a tenant, %s: got %s", path, r.Status)
 		}
 	}
+	if _, body := acme.get(t, "/subscribe"); !strings.Contains(body, `value="acme"`) || strings.Contains(body, `value="default"`) {
+		t.Errorf("the form of a tenant proposes another client: %s", body)
+	}
 	if _, body := acme.get(t, "/dead-letters"); !strings.Contains(body, "There are no dead letters.") {
 		t.Errorf("a tenant sees dead letters of others: %s", body)
 	}
