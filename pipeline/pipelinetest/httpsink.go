@@ -81,7 +81,8 @@ type httpSuite struct {
 
 // TestHTTPSink tests that a sink over HTTP keeps the contract of pipeline.Sink: what counts as
 // delivered, the class of each failure, limits of every read and wait, no redirects, no secrets
-// in errors, and page text that arrives as data.
+// in errors, and page text that arrives as data. It measures the memory and the goroutines of the
+// process, so no test may run beside it.
 func TestHTTPSink(t *testing.T, f HTTPSinkFeatures, newSink NewHTTPSink) {
 	if f.Accept == nil {
 		f.Accept = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }

@@ -73,7 +73,6 @@ func TestConformance(t *testing.T) {
 		"binary":     {decodeDocumented, webhook.Config{Format: webhook.FormatCloudEvents, Mode: webhook.ModeBinary}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			f := pipelinetest.HTTPSinkFeatures{
 				Decode: func(h http.Header, body []byte) (string, []string, error) {
 					id, texts, err := tt.decode(body)
