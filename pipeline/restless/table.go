@@ -84,9 +84,11 @@ type Lesson struct {
 	// times that passed.
 	Quiet bool
 	// Words are the edits in places that are restless in their words: the bytes [0, 1) of the older text became the bytes
-	// [2, 3) of the newer one. BeganWords are the places that are restless so from the next check on.
+	// [2, 3) of the newer one. BeganWords are the places that are restless so from the next check on. NewWords says that
+	// such a place changed in another way than it does.
 	Words      [][4]int
 	BeganWords pipeline.Muting
+	NewWords   bool
 }
 
 // Learn notes which numbers differ between the texts of two successive checks, of which the second has
@@ -128,7 +130,7 @@ func (t *Table) Learn(old, new string, check uint64, between time.Duration) Less
 	}
 	t.forget(check)
 	l := Lesson{Began: t.begin(&c, check), Quiet: quiet && !c.other}
-	l.Words, l.BeganWords = t.learnWords(&c, check)
+	t.learnWords(&c, check, &l)
 	return l
 }
 

@@ -77,9 +77,8 @@ func (r *Rotation) isRestless(check uint64) bool {
 	return r.Began > 0 && r.Began < check && r.Money == 0
 }
 
-// learnWords notes where the words of the two texts of c differ. It returns the edits in restless places, which are
-// muted, and the restless places that were not named yet.
-func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began pipeline.Muting) {
+// learnWords notes where the words of the two texts of c differ. It sets the words of l.
+func (t *Table) learnWords(c *comparison, check uint64, l *Lesson) {
 	if len(t.Rotations) > 0 && t.Text != hashString(offset64, c.old) {
 		t.Rotations = nil
 	}
@@ -90,7 +89,7 @@ func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began p
 	t.Rotations = slices.Clone(t.Rotations)
 	if len(all) > maxStretches {
 		t.Rotations = nil
-		return nil, began
+		return
 	}
 	of := make([][]stretch, len(t.Rotations))
 	var others []stretch
@@ -114,7 +113,8 @@ func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began p
 			r.Extents[k] = m.extent(x)
 		}
 		if len(of[i]) > 0 {
-			muted = append(muted, r.change(c, was, of[i], check)...)
+			muted, news := r.change(c, was, of[i], check)
+			l.Words, l.NewWords = append(l.Words, muted...), l.NewWords || news
 		}
 	}
 	for _, s := range others {
@@ -126,12 +126,12 @@ func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began p
 	if len(t.Rotations) > 0 {
 		t.Text = hashString(offset64, c.new)
 	}
-	return muted, t.wordsOf(c.new, c.blocks, func(r *Rotation) bool { return r.hasBegun() && !r.Said })
+	l.BeganWords = t.wordsOf(c.new, c.blocks, func(r *Rotation) bool { return r.hasBegun() && !r.Said })
 }
 
 // change notes that the words of r, which was at extent was of the older text, changed in the stretches. It returns
-// those that are muted.
-func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64) (muted [][4]int) {
+// those that are muted. isNews says that r is restless and changed in another way than it does.
+func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64) (muted [][4]int, isNews bool) {
 	now := Extent{From: all[0].c, To: all[len(all)-1].d}
 	inBlock := len(all) == 1 && all[0].b-all[0].a == 1 && all[0].d-all[0].c == 1
 	edit := [4]int{}
@@ -171,7 +171,8 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	seldom := fresh && (was.Head == 0 && was.Tail == 0 || !inBlock) &&
 		(!freshLately(r.Fresh) || 4*removed < 3*(was.To-was.From)) // a block that is new, where new ones are rare
 	news := beyond || grew || r.isLarge(added, removed)
-	if told := !r.isRestless(check) || news || r.News || seldom || removed == 0 && fresh; !told {
+	unlike := news || r.News || seldom || removed == 0 && fresh
+	if r.isRestless(check) && !unlike {
 		for _, s := range all {
 			e := edit
 			if !inBlock {
@@ -208,7 +209,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	case r.Began > 0 && r.Known >= knownToEnd && 2*r.inARow() < r.Known:
 		r.Began, r.Said = 0, false
 	}
-	return muted
+	return muted, unlike && r.hasBegun()
 }
 
 // isLarge reports whether more blocks came than went, and more than came with all but one of the last changes.

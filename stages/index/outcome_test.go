@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -357,12 +358,15 @@ func TestADocumentThatLeftIsPassedOver(t *testing.T) {
 	}
 }
 
+// blocks makes a block of each part of a body.
+var blocks = extractor{"r/3", func(body string) string { return strings.ReplaceAll(body, "|", "\n") + "\n" }}
+
 // TestConfirmBesideAnAdvertisement: words that change at every check keep no other news from being confirmed. When they
 // rest, they are news themselves.
 func TestConfirmBesideAnAdvertisement(t *testing.T) {
 	s := newSite(t, Config{}, pipeline.View{Confirm: 2})
 	ads := strings.Fields("shoes wine figs honey lamps oil goats maps")
-	look := func(ad, news string) { s.look("we sell "+ad+"|the house stands here|"+news, wide) }
+	look := func(ad, news string) { s.look("we sell "+ad+"|the house stands here|"+news, blocks) }
 	for _, ad := range ads {
 		look(ad, "no news")
 	}
@@ -374,12 +378,29 @@ func TestConfirmBesideAnAdvertisement(t *testing.T) {
 	want(t, "while only the advertisement changes", s.snapshots[made:])
 	look("milk", "argus came")
 	look("salt", "argus came")
-	if got := s.snapshots[made:]; len(got) != 1 || !strings.HasSuffix(got[0], "we sell salt the house stands here argus came") {
+	if got := s.snapshots[made:]; len(got) != 1 || !strings.HasSuffix(got[0], "we sell saltthe house stands hereargus came") {
 		t.Errorf("got %q, want the news", got)
 	}
 	look("pepper", "argus came")
 	look("pepper", "argus came")
 	if got := s.snapshots[made+1:]; len(got) != 1 || !strings.Contains(got[0], "→we sell pepper") {
 		t.Errorf("got %q, want the advertisement that stands", got)
+	}
+}
+
+// TestConfirmAWordBesideAnAdvertisement: what stands beside restless words at one check only is not confirmed.
+func TestConfirmAWordBesideAnAdvertisement(t *testing.T) {
+	for at := 6; at < 14; at++ {
+		s := newSite(t, Config{}, pipeline.View{Confirm: 2})
+		for i, ad := range strings.Fields("shoes wine figs honey lamps oil goats maps bread milk salt pepper wool rope jars nets oars sails") {
+			beside := ""
+			if i == at {
+				beside = "|argus came"
+			}
+			s.look("we sell "+ad+beside+"|the house stands here", blocks)
+		}
+		if slices.ContainsFunc(s.snapshots, func(n string) bool { return strings.Contains(n, "argus") }) {
+			t.Errorf("at check %d: got %q, want nothing of argus", at, s.snapshots)
+		}
 	}
 }

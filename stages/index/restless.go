@@ -17,7 +17,8 @@ type lesson struct {
 	// Hash is that of the text without restless places, where texts are compared by it. Rebased is the
 	// hash of the current text that was extracted again.
 	Hash, Rebased string
-	// Steady is the hash of the text without the places that are restless in their words, too; empty if there are none.
+	// Steady is the hash of the text without the places that are restless in their words, too; empty if there are none,
+	// and if there may be news in one.
 	Steady string
 	// Compared says that the text was compared with that of the check before. The rest is missing without it.
 	Compared bool
@@ -102,7 +103,7 @@ func (s *Stage) lesson(ctx context.Context, st flow.State, d *Document, o *flow.
 	l.Elapsed = max(o.Time.Sub(current.Time), 0)
 	l.Whole = l.Table.Asked && len(l.Places) > 0
 	l.Lesson = l.Table.Learn(old, o.Text, check, l.Elapsed)
-	if d.View.Confirm > 1 {
+	if d.View.Confirm > 1 && !l.NewWords {
 		if rest, ok := l.Table.WithoutWords(o.Text); ok {
 			l.Steady = l.Places.Hash(rest)
 		}
