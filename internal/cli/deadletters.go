@@ -346,6 +346,11 @@ func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
 	if err != nil {
 		return err
 	}
+	if a.flags.config != "" { // a name that is wrong is said before anything is delivered
+		if err := a.checkSink(cmd, process{}, f.Sink); err != nil {
+			return err
+		}
+	}
 	var tried []vokter.Retried
 	return a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
 		err := a.checkSink(cmd, m, f.Sink)

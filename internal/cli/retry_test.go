@@ -25,6 +25,7 @@ func TestRetryOfAStoppedDirectory(t *testing.T) {
 
 	expectExit(t, 2, "name the sinks with -c FILE", "retry", "--data", s.data)
 	expectExit(t, 1, "no such notification is pending", append(here, "retry", "https://example.com/")...)
+	expectExit(t, 2, `no sink is named "hock"`, append(here, "retry", "--sink", "hock")...)
 	s.hook.answers <- 503
 	expectExit(t, 1, "sink hook: 1 notification is still pending: answered 503", append(here, "retry", s.page.URL)...)
 	s.hook.answers <- 200
