@@ -321,9 +321,10 @@ func TestHangingHostsStopNobody(t *testing.T) {
 		w.Header().Set("Content-Type", "text/plain")
 		fmt.Fprintln(w, "free")
 	})
+	once := time.Hour // each page is checked once, and no check times out, however slow the machine is
 	cfg := vokter.Config{
-		Sinks: map[string]pipeline.Sink{"box": newMailbox()},
-		Fetch: vokter.FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Every: &once,
+		Fetch: vokter.FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Timeout: once},
 	}
 	watch := func(url string) {
 		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: url, Keywords: []string{"x"}, Sinks: []string{"box"}})
