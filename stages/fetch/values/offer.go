@@ -262,6 +262,7 @@ func (w *offerFinder) read(v map[string]any, depth int) (o offer, err error) {
 	if o, err = w.priceOf(v, keys); err != nil {
 		return o, err
 	}
+	rival := "" // another price that counts as much
 	for _, spec := range w.nodes(property(v, "priceSpecification")) {
 		if hasType(spec, "DeliveryChargeSpecification") || hasType(spec, "PaymentChargeSpecification") {
 			continue
@@ -270,14 +271,22 @@ func (w *offerFinder) read(v map[string]any, depth int) (o offer, err error) {
 		if err != nil {
 			return o, err
 		}
-		if rank := rankOf(spec); other.price != "" && (o.price == "" || rank < best) {
-			best = rank
+		rank := rankOf(spec)
+		switch {
+		case other.price == "":
+		case o.price == "" || rank < best:
+			best, rival = rank, ""
 			o.price, o.written, o.number, o.err = other.price, other.written, other.number, other.err
 			if other.currency != "" {
 				o.currency = other.currency
 			}
+		case rank == best && rank == plainPrice && differs(other, o):
+			rival = cmp.Or(rival, other.number, other.price)
 		}
 		o.currency = cmp.Or(o.currency, other.currency)
+	}
+	if rival != "" {
+		return offer{}, severalPrices(cmp.Or(o.number, o.price), rival)
 	}
 	text, _ := scalarText(property(v, "availability"))
 	o.availability = availabilityOf(text)
@@ -286,6 +295,21 @@ func (w *offerFinder) read(v map[string]any, depth int) (o offer, err error) {
 		return o, w.fillFromOffers(&o, v, depth)
 	}
 	return o, nil
+}
+
+// differs reports whether two offers have different prices, and not in two currencies.
+func differs(a, b offer) bool {
+	if a.currency != "" && b.currency != "" && a.currency != b.currency {
+		return false
+	}
+	x, y := cmp.Or(a.number, a.price), cmp.Or(b.number, b.price)
+	return x != y && !sameAmount(x, y)
+}
+
+// severalPrices is the error of an offer with two prices of which none counts more.
+func severalPrices(a, b string) error {
+	return noValueError("the offer (schema.org) has several prices, " + a + " and " + b +
+		", and does not say which one counts; read it with select")
 }
 
 // fillFromOffers takes what o does not say from the offers within it: of those that count most, the one with the lowest

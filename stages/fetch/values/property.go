@@ -74,7 +74,7 @@ func (w *offerFinder) priceOf(v map[string]any, keys []string) (o offer, err err
 					o.number, o.currency = n, unit
 				}
 			case n != first && (!isNumber || !wasNumber || number.Cmp(before) != 0):
-				return offer{}, noValueError("the offer (schema.org) has several prices, " + first + " and " + n + ", and does not say which one counts; read it with select")
+				return offer{}, severalPrices(first, n)
 			}
 		}
 		if first != "" {

@@ -58,9 +58,13 @@ func TestOffer(t *testing.T) {
 func TestUndecidedOffers(t *testing.T) {
 	ld := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
 	for body, want := range map[string]string{
-		ld(`{"@type":"Offer","price":["150.00","95.00"]}`):                                                       "several prices, 150.00 and 95.00",
-		ld(`{"@type":"Offer","price":1,299.00}`):                                                                 "its JSON-LD is broken",
-		ld(`{"@type":"Offer","price":"95.0`):                                                                     "its JSON-LD is broken",
+		ld(`{"@type":"Offer","price":["150.00","95.00"]}`): "several prices, 150.00 and 95.00",
+		ld(`{"@type":"Offer","priceSpecification":[{"@type":"UnitPriceSpecification","price":80},` +
+			`{"@type":"UnitPriceSpecification","price":"100"}]}`): "several prices, 80 and 100",
+		ld(`{"@type":"Offer","priceSpecification":[{"price":5,"unitCode":"KGM"},{"price":80,"priceCurrency":"EUR"},` +
+			`{"price":90}]}`): "several prices, 80 and 90",
+		ld(`{"@type":"Offer","price":1,299.00}`): "its JSON-LD is broken",
+		ld(`{"@type":"Offer","price":"95.0`):     "its JSON-LD is broken",
 		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>150</b><b itemprop=price>95</b>`:      "several prices, 150 and 95",
 		`<p itemscope itemtype="http://schema.org/Offer"><a itemprop=offers itemscope><b itemprop=x>150</b></a>`: "without price",
 		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b>`:                            "may be a thousand times as large",
@@ -106,10 +110,16 @@ func TestWrittenPrice(t *testing.T) {
 // TestBestOffer: of the offers of a product, one that holds and can be bought counts first.
 func TestBestOffer(t *testing.T) {
 	ld := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
+	spec := func(list string) string { return ld(`{"@type":"Offer","priceSpecification":[` + list + `]}`) }
 	item := func(price, stock string) string {
 		return `<div itemprop=offers itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="` + price + `"></b><link itemprop=availability href="` + stock + `"></div>`
 	}
 	for body, want := range map[string]string{
+		spec(`{"price":7},{"price":"7.00"}`):                                                "7",
+		spec(`{"price":80},{"price":100},{"price":7,"priceType":"SalePrice"}`):              "7",
+		spec(`{"price":7,"priceCurrency":"EUR"},{"price":8,"priceCurrency":"USD"}`):         "7 EUR",
+		ld(`{"@type":"Offer","price":7,"priceSpecification":[{"price":80},{"price":100}]}`): "7",
+
 		ld(`{"@type":"Product","offers":[{"price":5,"priceValidUntil":"2001-01-01"},{"price":7,"priceValidUntil":"2999-01-01T00:00:00Z"}]}`):          "7",
 		ld(`{"@type":"Product","offers":[{"price":5,"availability":"OutOfStock"},{"price":7,"availability":"InStock"}]}`):                             "7",
 		ld(`{"@type":"Product","offers":[{"price":5,"availability":"SoldOut","priceValidUntil":"2001-01-01"},{"price":7,"availability":"SoldOut"}]}`): "7",
