@@ -30,8 +30,7 @@ func (s *shedder) next(used, allowed int64, now time.Time) time.Duration {
 	if !s.changed.IsZero() && now.Sub(s.changed) < shedPause {
 		return s.keepFor
 	}
-	current := s.keepFor
-	current = cmp.Or(current, s.age)
+	current := cmp.Or(s.keepFor, s.age)
 	switch {
 	case used > allowed:
 		current = max(time.Duration(float64(current)*0.9*float64(allowed)/float64(used)), time.Minute)

@@ -289,8 +289,7 @@ func (d *decoder) decodeStruct(n ast.Node, v reflect.Value, path string) {
 
 // eachEntry calls each for every entry of n, which must be a mapping without repeated keys.
 func (d *decoder) eachEntry(n ast.Node, path string, each func(key string, keyNode, value ast.Node)) {
-	what := path
-	what = cmp.Or(what, "the configuration")
+	what := cmp.Or(path, "the configuration")
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
 		given := "a string" // not shown, since it may be meant as a secret

@@ -4,7 +4,6 @@ package client
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -241,11 +240,14 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 // values.
 func query(filter any, pairs ...string) url.Values {
 	b, err := json.Marshal(filter)
+	if err != nil {
+		panic(err) // cannot happen: filters are flat
+	}
 	fields := make(map[string]any)
 	in := json.NewDecoder(bytes.NewReader(b))
 	in.UseNumber() // a float would lose digits
-	if err = cmp.Or(err, in.Decode(&fields)); err != nil {
-		panic(err) // cannot happen: filters are flat
+	if err := in.Decode(&fields); err != nil {
+		panic(err) // cannot happen: it is an object
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		fields[pairs[i]] = pairs[i+1]

@@ -72,9 +72,15 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	c.Fast = cmp.Or(c.Fast, 128)
-	c.Slow = cmp.Or(c.Slow, 2048)
-	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, pipeline.DefaultTimeout)
+	if c.Fast <= 0 {
+		c.Fast = 128
+	}
+	if c.Slow <= 0 {
+		c.Slow = 2048
+	}
+	if c.AttemptTimeout <= 0 {
+		c.AttemptTimeout = pipeline.DefaultTimeout
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

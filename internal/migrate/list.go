@@ -105,8 +105,7 @@ func (r *Result) readOutline(t xml.StartElement, folders []string) (title string
 	for _, a := range t.Attr {
 		attributes[strings.ToLower(a.Name.Local)] = strings.TrimSpace(a.Value)
 	}
-	title = attributes["title"]
-	title = cmp.Or(title, attributes["text"])
+	title = cmp.Or(attributes["title"], attributes["text"])
 	url, feed := attributes["xmlurl"], true
 	for _, key := range []string{"url", "htmlurl"} {
 		if url == "" {
@@ -117,8 +116,7 @@ func (r *Result) readOutline(t xml.StartElement, folders []string) (title string
 	if url == "" {
 		return title, nil // a folder
 	}
-	name := title
-	name = cmp.Or(name, url)
+	name := cmp.Or(title, url)
 	if err := pageurl.Check(url, "http", "https"); err != nil {
 		r.addLost(name, "", "it is left out: %v", err)
 		return title, nil

@@ -77,8 +77,7 @@ type app struct {
 // notifies reports whether s notifies the channel, which is given by its ID and its name: its sink
 // is this one or a route to it, and its channel is that one.
 func (a app) notifies(s pipeline.Subscription, id, name string) bool {
-	channel := s.Channel
-	channel = cmp.Or(channel, a.Home())
+	channel := cmp.Or(s.Channel, a.Home())
 	if channel != id && (name == "" || strings.TrimPrefix(channel, "#") != name) {
 		return false
 	}

@@ -83,7 +83,8 @@ const maxTopicLength = 249
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It reads the
 // files that TLS names, and asks no broker.
 func New(c Config) (*Sink, error) {
-	c.Key, c.MaxMessageBytes = cmp.Or(c.Key, KeyPage), cmp.Or(c.MaxMessageBytes, defaultMessageBytes)
+	c.Key = cmp.Or(c.Key, KeyPage)
+	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, defaultMessageBytes)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,12 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 // New returns a Fetcher that fetches pages without a browser with plain. c must be one that Check
 // accepts.
 func New(c Config, plain pipeline.Fetcher) *Fetcher {
-	c.Tabs, c.Memory, c.Timeout, c.MaxBody = cmp.Or(c.Tabs, 2), cmp.Or(c.Memory, 1<<30), cmp.Or(c.Timeout, 25*time.Second), cmp.Or(c.MaxBody, 10<<20)
+	c.Tabs = cmp.Or(c.Tabs, 2)
+	c.Memory = cmp.Or(c.Memory, 1<<30)
+	c.Timeout = cmp.Or(c.Timeout, 25*time.Second)
+	if c.MaxBody <= 0 {
+		c.MaxBody = 10 << 20
+	}
 	f := &Fetcher{config: c, plain: plain, tabs: make(chan struct{}, c.Tabs)}
 	f.counts.Ended = make(map[Limit]int)
 	f.SetPages(c.Pages)

@@ -3,7 +3,6 @@
 package filesource
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,10 @@ func New(c Config) *Fetcher {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Fetcher{allow: c.Allow, maxBody: cmp.Or(c.MaxBody, DefaultMaxBody), now: c.Now, watches: newWatches(c.Logger)}
+	if c.MaxBody <= 0 {
+		c.MaxBody = DefaultMaxBody
+	}
+	return &Fetcher{allow: c.Allow, maxBody: c.MaxBody, now: c.Now, watches: newWatches(c.Logger)}
 }
 
 // Schemes returns file.

@@ -81,7 +81,10 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
-	f := &Fetcher{config: c, userAgent: cmp.Or(c.UserAgent, DefaultUserAgent(c.Version)), maxBody: cmp.Or(c.MaxBody, DefaultMaxBody), now: c.Now}
+	f := &Fetcher{config: c, userAgent: cmp.Or(c.UserAgent, DefaultUserAgent(c.Version)), maxBody: c.MaxBody, now: c.Now}
+	if f.maxBody <= 0 {
+		f.maxBody = DefaultMaxBody
+	}
 	if f.now == nil {
 		f.now = time.Now
 	}

@@ -105,7 +105,15 @@ var _ flow.Processor = (*Stage)(nil)
 
 // New returns a Stage.
 func New(c Config) *Stage {
-	c.InFlight, c.Queue, c.MaxBody = cmp.Or(c.InFlight, 512), cmp.Or(c.Queue, 1<<17), cmp.Or(c.MaxBody, 10<<20)
+	if c.InFlight <= 0 {
+		c.InFlight = 512
+	}
+	if c.Queue <= 0 {
+		c.Queue = 1 << 17
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = 10 << 20
+	}
 	s := &Stage{
 		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
 		smallBodyLimit: smallBodyLimit(c.InFlight), bodySemaphore: newBodySemaphore(c.MaxBody), sitemapSemaphore: newBodySemaphore(max(c.MaxBody, html.MaxSitemap)),

@@ -110,8 +110,12 @@ func New(cfg Config) *Stage {
 	if cfg.Checks > 0 && cfg.Every == nil {
 		cfg.Every = new(time.Duration)
 	}
-	cfg.Keep = cmp.Or(cfg.Keep, DefaultKeep)
-	cfg.KeepFor = cmp.Or(cfg.KeepFor, DefaultKeepFor)
+	if cfg.Keep <= 0 {
+		cfg.Keep = DefaultKeep
+	}
+	if cfg.KeepFor <= 0 {
+		cfg.KeepFor = DefaultKeepFor
+	}
 	cfg.FetchTimeout = cmp.Or(cfg.FetchTimeout, 30*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Acceptable == nil {

@@ -63,9 +63,7 @@ func (x *index) partFor(language string) *patternIndex {
 			return p.patternIndex
 		}
 	}
-	in := language
-	in = cmp.Or(in, x.language)
-	p := newPatternIndex(x.langs.Normalizer(in))
+	p := newPatternIndex(x.langs.Normalizer(cmp.Or(language, x.language)))
 	x.parts = append(x.parts, part{language, p})
 	return p
 }

@@ -75,8 +75,12 @@ func New(cfg Config) *Processor {
 		cfg.Languages = text.NewLanguages()
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	cfg.Cache = cmp.Or(cfg.Cache, 64<<20)
-	cfg.Batch = cmp.Or(cfg.Batch, 1000)
+	if cfg.Cache <= 0 {
+		cfg.Cache = 64 << 20
+	}
+	if cfg.Batch <= 0 {
+		cfg.Batch = 1000
+	}
 	if cfg.Epoch == nil {
 		cfg.Epoch = func(string) uint64 { return 0 }
 	}

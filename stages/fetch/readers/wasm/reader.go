@@ -57,7 +57,9 @@ var _ pipeline.Reader = (*Reader)(nil)
 // New returns a Reader, or all that is wrong with c, as joined *pipeline.FieldErrors. A module is
 // compiled once in a process, however many Readers have it.
 func New(c Config) (*Reader, error) {
-	c.Memory, c.Timeout, c.Types = cmp.Or(c.Memory, DefaultMemory), cmp.Or(c.Timeout, DefaultTimeout), slices.Clone(c.Types)
+	c.Memory = cmp.Or(c.Memory, DefaultMemory)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Types = slices.Clone(c.Types)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
