@@ -23,15 +23,12 @@ type vicinity struct {
 // A window of a block that is too long for a flow.Passage is a vicinity of its own. whole says that the windows are
 // those of an item that only one version has.
 func vicinities(near string, windows []window, passages []flow.Passage, whole bool) []*vicinity {
-	if whole && near == pipeline.NearRow && len(windows) > 0 {
-		v, tokens := &vicinity{blocks: windows}, 0
-		for i, w := range windows {
+	if whole && near == pipeline.NearRow && len(windows) > 0 && isShort(windows) {
+		v := &vicinity{blocks: windows}
+		for i := range windows {
 			v.windows = append(v.windows, i)
-			tokens += len(w.Tokens)
 		}
-		if tokens <= text.MaxItem {
-			return []*vicinity{v}
-		}
+		return []*vicinity{v}
 	}
 	var out []*vicinity
 	byOffset := map[int]*vicinity{}
@@ -67,6 +64,17 @@ func vicinities(near string, windows []window, passages []flow.Passage, whole bo
 		v.windows = append(v.windows, i)
 	}
 	return out
+}
+
+// isShort reports whether the blocks of an item have at most text.MaxItem tokens, so that they are one line.
+func isShort(blocks []window) bool {
+	left := text.MaxItem
+	for _, b := range blocks {
+		if left -= len(b.Tokens); left < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // passageAround returns the index of the passage in which w lies, or -1.
@@ -231,12 +239,14 @@ func (h *hit) line() []window {
 // wholeItem returns ws, the blocks of an item that only one version has. It returns nil for one block, which is a line
 // by itself, and for an item that is too long for a line.
 func wholeItem(ws []flow.Window) []window {
-	blocks, tokens := make([]window, len(ws)), 0
+	if len(ws) < 2 || len(ws) > text.MaxItem { // each block has a token
+		return nil
+	}
+	blocks := make([]window, len(ws))
 	for i := range ws {
 		blocks[i].Window = &ws[i]
-		tokens += len(ws[i].Tokens)
 	}
-	if len(ws) < 2 || tokens > text.MaxItem {
+	if !isShort(blocks) {
 		return nil
 	}
 	return blocks
