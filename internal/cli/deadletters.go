@@ -135,7 +135,7 @@ func hasFilter(f flow.DeadFilter) bool {
 func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) error {
 	var done replayed
 	asked := make(replayedIDs)
-	return a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
+	return a.withDelivery(cmd, dir, "", func(ctx context.Context, m process) error {
 		if m.router != nil {
 			letters, err := m.DeadLetters(ctx, f)
 			if err != nil {
@@ -346,17 +346,9 @@ func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
 	if err != nil {
 		return err
 	}
-	if a.flags.config != "" { // a name that is wrong is said before anything is delivered
-		if err := a.checkSink(cmd, process{}, f.Sink); err != nil {
-			return err
-		}
-	}
 	var tried []vokter.Retried
-	return a.withDelivery(cmd, dir, func(ctx context.Context, m process) error {
-		err := a.checkSink(cmd, m, f.Sink)
-		if err == nil {
-			tried, err = m.Retry(ctx, f)
-		}
+	return a.withDelivery(cmd, dir, f.Sink, func(ctx context.Context, m process) (err error) {
+		tried, err = m.Retry(ctx, f)
 		return err
 	}, func(ctx context.Context, m process) error {
 		switch {

@@ -161,13 +161,17 @@ func (a *app) withProcess(ctx context.Context, dir string, do func(context.Conte
 }
 
 // withDelivery is withProcess, except that the Router of this process delivers with the sinks of the configuration
-// before it ends. Then report is called, with another one.
-func (a *app) withDelivery(cmd *cobra.Command, dir string, do, report func(context.Context, process) error) error {
+// before it ends. Then report is called, with another one. If there is no sink of the name sink, nothing is
+// delivered; an empty name stands for all sinks.
+func (a *app) withDelivery(cmd *cobra.Command, dir, sink string, do, report func(context.Context, process) error) error {
 	running, silent := findProcess(cmd.Context(), dir)
 	switch {
 	case running != nil:
 		defer running.Close()
 		return a.ask(cmd.Context(), process{Client: running}, func(ctx context.Context, m process) error {
+			if err := a.checkSink(cmd, m, sink); err != nil {
+				return err
+			}
 			if err := do(ctx, m); err != nil {
 				return err
 			}
@@ -185,6 +189,10 @@ func (a *app) withDelivery(cmd *cobra.Command, dir string, do, report func(conte
 	if c.Transport != nil {
 		closeSinks(c.Router.Sinks)
 		return cacheError(dir, silent)
+	}
+	if err := checkSinkInConfig(cmd, sink, c.Router); err != nil {
+		closeSinks(c.Router.Sinks)
+		return err
 	}
 	c.Router.Mode = vokter.ModeDeliver
 	if err := a.withRouter(cmd.Context(), c.Router, silent, do); err != nil {
