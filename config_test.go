@@ -23,8 +23,8 @@ func TestDefaultMemory(t *testing.T) {
 	}
 }
 
-// fill sets all that can be reached from v to values made of n. In place it keeps the lists, maps and pointers that
-// are there, and counts what it changes in them.
+// fill sets all that can be reached from v to values made of n. If inPlace is set, it keeps the lists, maps and pointers
+// of v and returns how many values in them it changed.
 func fill(v reflect.Value, n int, inPlace bool) (changed int) {
 	switch v.Interface().(type) {
 	case netip.Prefix:
@@ -107,7 +107,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	}
 }
 
-// TestNotificationLink: a notification has the address of what it tells on the web page.
+// TestNotificationLink: a notification links to its change on the web page.
 func TestNotificationLink(t *testing.T) {
 	r, err := New(Config{PublicURL: "https://vokter.example.com"})
 	if err != nil {

@@ -122,9 +122,8 @@ func (c countedTx) Neighbours(group string) iter.Seq2[string, flow.State] {
 	return c.Tx.Neighbours(group)
 }
 
-// TestSweeps follows the events of two receivers through two lanes: what is published is a
-// sweep, and each lane tells its own pages, under IDs that follow from the event, after one
-// look for both.
+// TestSweeps follows the events of two receivers through two lanes. The health stage publishes a sweep for each
+// event that concerns subscriptions. Each lane looks through its pages once for both and sends commands to them, whose IDs follow from the event.
 func TestSweeps(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	h := &healthStage{sinks: func() []string { return nil }, now: func() time.Time { return now }}

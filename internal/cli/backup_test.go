@@ -58,7 +58,7 @@ func (s *failingBackup) Backup(_ context.Context, w io.Writer) error {
 	return s.err
 }
 
-// TestFailedCopy: what failed first is told, and nothing is left.
+// TestFailedCopy: the error is the first one, and no file of the copy stays.
 func TestFailedCopy(t *testing.T) {
 	top := t.TempDir()
 	busy := errors.New("another backup is being made")
@@ -80,8 +80,8 @@ func TestFailedCopy(t *testing.T) {
 	}
 }
 
-// TestVerbsOfADamagedDirectory: what is left of a store says that it is damaged, not that
-// there never was one.
+// TestVerbsOfADamagedDirectory: the verbs say of an incomplete store that it is damaged, not that nothing was ever
+// watched there.
 func TestVerbsOfADamagedDirectory(t *testing.T) {
 	for _, gone := range []string{"MANIFEST-*", "marker.format-version.*"} {
 		s := newTestSetup(t, "")

@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Service is what the API serves: a vokter.Router, whose methods say what they do.
+// Service is what the API calls. The methods are those of vokter.Router, which documents them.
 type Service interface {
 	Versions(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.History, error)
 	Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Text, error)

@@ -17,7 +17,7 @@ type OptionalPage struct {
 	URL string `query:"url" maxLength:"4096" doc:"Only this page."`
 }
 
-// Resolve implements huma.Resolver. It refuses what is no URL of a page.
+// Resolve implements huma.Resolver: it refuses a value that is not the URL of a page.
 func (p OptionalPage) Resolve(huma.Context) []error { return refuseURL(p.URL) }
 
 // Page selects a page by its URL.
@@ -25,7 +25,7 @@ type Page struct {
 	URL string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
 }
 
-// Resolve implements huma.Resolver. It refuses what is no URL of a page.
+// Resolve implements huma.Resolver: it refuses a value that is not the URL of a page.
 func (p Page) Resolve(huma.Context) []error { return refuseURL(p.URL) }
 
 // refuseURL returns why the parameter url is not the URL of a page. An empty one is for the schema to refuse.

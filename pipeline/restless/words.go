@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-
 )
 
 // The rule for words, which are muted only where a subscription asks for it: a place is restless if each of its

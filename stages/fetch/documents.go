@@ -72,7 +72,7 @@ func (s source) documents(ctx context.Context, base flow.Outcome, req flow.Reque
 	}
 	if req.Links {
 		if wantsSitemap(req) {
-			last.Links, _ = sitemap() // none if it cannot be read: what is known stands
+			last.Links, _ = sitemap() // if it cannot be read there are none, and index keeps those that it knows
 		} else {
 			last.Links = s.pageLinks(ctx)
 		}
