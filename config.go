@@ -24,8 +24,8 @@ type Config struct {
 	// Name is the Router's name in logs, and its namespace in a Store that several Routers
 	// share: Routers with different names see nothing of each other.
 	Name string
-	// Store is an open data directory to use instead of Dir. Run does not close it. A Config has no
-	// Transport beside it.
+	// Store is an open data directory to use instead of Dir. Run does not close it. A Config has neither
+	// Dir nor Transport beside it.
 	Store *Store
 	// Mode says which part of the work the Router does. Default: ModeAll.
 	Mode Mode
@@ -103,22 +103,24 @@ type Config struct {
 	// Changes names the sinks, among Sinks, that get the change record of each change of every
 	// document. They have to be pipeline.ChangeSinks.
 	Changes []string
-	// Now is the clock; nil is time.Now.
+	// Now is the clock of the times in records, such as Notification.Time and the age of versions. Timers do not
+	// follow it: a test that lets time pass runs in a bubble of testing/synctest. Default: time.Now.
 	Now func() time.Time
 	// Retention says which versions of documents are kept.
 	Retention Retention
 	// Checks makes Run end after that many checks of every page, once the notifications that
-	// follow are delivered. 0: Run goes on until its context is done.
+	// follow are delivered, with ErrNothingRead where all of them failed. 0: Run goes on until its context is done.
 	Checks int
 	// Every overrides the intervals of all subscriptions, and Fetch.MinInterval does not apply.
-	// A pointer to 0 checks again at once. nil: subscriptions say how often.
+	// A pointer to 0 checks again at once, and without a limit of requests per second unless Fetch.Rate
+	// sets one. nil: subscriptions say how often.
 	Every *time.Duration
 	// Only restricts the checks of this run to these URLs. Empty: all pages are checked.
 	Only []string
 	// Drain is how long Run at most delivers pending notifications once its context is done.
 	// Default 10 s.
 	Drain time.Duration
-	// Logger gets log records. Default: nothing is logged.
+	// Logger gets log records. Default: slog.Default(). For no records at all give a Logger of slog.DiscardHandler.
 	Logger *slog.Logger
 	// TracerProvider gets a span of each check, each attempt to deliver, and the handling of each
 	// message between them, all of one trace for what follows from one check. Messages carry the
@@ -201,7 +203,8 @@ type FetchConfig struct {
 	MinInterval time.Duration
 	// Concurrency is how many requests may be open to one host at the same time. Default 2.
 	Concurrency int
-	// Rate is how many requests per second one host gets at most. It may be a fraction. Default 1.
+	// Rate is how many requests per second one host gets at most. It may be a fraction. Default 1, and no limit where
+	// Config.Every is 0.
 	Rate float64
 	// Allow lists networks that the built-in fetcher may connect to besides public addresses.
 	// Sinks have lists of their own, such as Allow of webhook.Config. Default: public addresses
@@ -282,6 +285,9 @@ func (m Mode) groupsWithoutWakes() []string {
 	return nil
 }
 
+// unlimitedRate is a Fetch.Rate that no host reaches.
+const unlimitedRate = 1e6
+
 // defaultMinFree is the default of Config.MinFree for a data directory.
 const defaultMinFree = 256_000_000
 
@@ -315,12 +321,15 @@ func (c Config) withDefaults() Config {
 	c.Fetch.Timeout = cmp.Or(c.Fetch.Timeout, 30*time.Second)
 	c.Fetch.MinInterval = cmp.Or(c.Fetch.MinInterval, pipeline.DefaultMinInterval)
 	c.Fetch.Concurrency = cmp.Or(c.Fetch.Concurrency, 2)
+	if c.Every != nil && *c.Every == 0 {
+		c.Fetch.Rate = cmp.Or(c.Fetch.Rate, unlimitedRate)
+	}
 	c.Fetch.Rate = cmp.Or(c.Fetch.Rate, 1)
 	c.Retention.Age = cmp.Or(c.Retention.Age, index.DefaultKeepFor)
 	c.Retention.Versions = cmp.Or(c.Retention.Versions, index.DefaultKeep)
 	c.Retention.Disk = cmp.Or(c.Retention.Disk, 0.5)
 	c.Drain = cmp.Or(c.Drain, 10*time.Second)
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Name != "" {
 		c.Logger = c.Logger.With("router", c.Name)
 	}

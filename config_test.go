@@ -109,7 +109,7 @@ func TestCloneSharesNothing(t *testing.T) {
 
 // TestNotificationLink: a notification links to its change on the web page.
 func TestNotificationLink(t *testing.T) {
-	r, err := New(Config{PublicURL: "https://vokter.example.com"})
+	r, err := New(Config{PublicURL: "https://vokter.example.com", Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

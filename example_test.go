@@ -73,9 +73,6 @@ func shop(contentType string, pages ...string) *httptest.Server {
 // loopback permits the pages of the examples, which are served on this machine.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
-// everyTime checks again at once.
-var everyTime time.Duration
-
 // A sink is one method. It returns nil only when the receiver has the notification;
 // after an error it gets the same notification again.
 func Example_sink() {
@@ -93,7 +90,7 @@ func Example_sink() {
 		Subscriptions: []pipeline.Subscription{{
 			URL: site.URL, Keywords: []string{"out of stock"}, Sinks: []string{"shout"},
 		}},
-		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
+		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: new(time.Duration),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -145,7 +142,7 @@ func ExampleRouter_RegisterReader() {
 			return nil
 		})},
 		Subscriptions: []pipeline.Subscription{{URL: site.URL, Keywords: []string{"14.00"}, Sinks: []string{"print"}}},
-		Fetch:         vokter.FetchConfig{Allow: loopback, Rate: 1000}, Every: &everyTime,
+		Fetch:         vokter.FetchConfig{Allow: loopback}, Every: new(time.Duration),
 		Expire: vokter.ExpireConfig{After: -1}, // until there is a reader, all checks fail
 	})
 	if err != nil {
@@ -223,7 +220,7 @@ func Example_watermill() {
 		Subscriptions: []pipeline.Subscription{{
 			URL: site.URL, Keywords: []string{"out of stock"}, Sinks: []string{"print"},
 		}},
-		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
+		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: new(time.Duration),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -247,7 +244,7 @@ func ExampleRouter_Handle() {
 
 	r, err := vokter.New(vokter.Config{
 		Documents: []vokter.Document{{URL: site.URL, Keep: true}}, // nobody subscribes to it
-		Fetch:     vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
+		Fetch:     vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: new(time.Duration),
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch"
 )
@@ -91,7 +92,7 @@ type consumer struct {
 // caller may change them at once, and a change takes effect with the next Reload.
 func New(cfg Config) (*Router, error) {
 	cfg = cfg.clone().withDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.validateWork()); err != nil {
 		return nil, err
 	}
 	readers, languages, err := buildPlugins(cfg)
@@ -160,8 +161,9 @@ func (r *Router) Ready() error {
 
 // Run works as its Config says until ctx is done or every page had Config.Checks checks. Then it
 // starts no further fetch, delivers the notifications that are due, and returns nil. It returns an
-// error where it cannot start (the data directory is in use), where the store fails, and where
-// notifications are lost because there is no data directory to keep them. It may be called once.
+// error where it cannot start (the data directory is in use), where the store fails, where
+// notifications are lost because there is no data directory to keep them, and where every check that
+// Config.Checks asked for failed (ErrNothingRead). It may be called once.
 func (r *Router) Run(ctx context.Context) (err error) {
 	if r.runCalled.Swap(true) {
 		return errors.New("vokter: Run was called before")
@@ -171,7 +173,26 @@ func (r *Router) Run(ctx context.Context) (err error) {
 		close(r.ended)
 	}()
 	defer r.closeSinks()
-	return (&run{Router: r, began: time.Now(), broken: make(chan error, maxStarted)}).run(ctx)
+	err = (&run{Router: r, began: time.Now(), broken: make(chan error, maxStarted)}).run(ctx)
+	if err == nil && r.cfg.Checks > 0 {
+		err = r.nothingRead()
+	}
+	return err
+}
+
+// nothingRead returns an ErrNothingRead where checks were made and all of them failed.
+func (r *Router) nothingRead() error {
+	n := r.tally.Counts()
+	if n.Failed == 0 || n.Failed < n.Checks {
+		return nil
+	}
+	errs, last := []error{ErrNothingRead}, ""
+	for _, d := range r.tally.Summary().Documents { // those of a page follow each other
+		if d.LastError != "" && d.URL != last && len(errs) <= maxNamedFailures {
+			errs, last = append(errs, fmt.Errorf("%s: %s", pageurl.Redacted(d.URL), d.LastError)), d.URL
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Finish makes Run start no further checks, deliver the notifications that are due within 30

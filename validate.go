@@ -27,11 +27,23 @@ func (c Config) Validate() error {
 	return errors.Join(c.validateTransport(), c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers(), c.validateAccess(), c.validateBrowser())
 }
 
+// validateWork refuses a configuration with which a Router can do nothing, whatever it is asked for.
+func (c Config) validateWork() error {
+	given := len(c.Subscriptions)+len(c.Documents)+len(c.Sources)+len(c.Sinks) > 0 || c.SinkOf != nil
+	if given || c.Mode != ModeAll || c.Transport != nil || c.dataDirectory() != "" { // what was stored can be looked at
+		return nil
+	}
+	return errors.New("there is nothing to do: give subscriptions, documents or sources, or sinks for later subscriptions")
+}
+
 // validateTransport checks where the state is kept, and which part of the work is done.
 func (c Config) validateTransport() error {
 	var errs []error
 	if c.Store != nil && c.Transport != nil {
 		errs = append(errs, errors.New("a store and a transport are given, and each would keep the state; give one of them"))
+	}
+	if c.Store != nil && c.Dir != "" {
+		errs = append(errs, errors.New("a store and a directory are given, and the state is kept in one place; give one of them"))
 	}
 	if c.Mode < ModeAll || c.Mode > ModeCommands {
 		errs = append(errs, fmt.Errorf("mode %d does not exist", c.Mode))

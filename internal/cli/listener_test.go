@@ -173,7 +173,7 @@ func TestStartMakesANewToken(t *testing.T) {
 
 // TestWithoutADirectory: nobody can have a token, and the answer says so.
 func TestWithoutADirectory(t *testing.T) {
-	run := start(t, "run", "-c", file(t, "c.yaml", "listen: 127.0.0.1:0\n"))
+	run := start(t, "run", "-c", file(t, "c.yaml", "listen: 127.0.0.1:0\nsinks:\n  screen: {stdout: {}}\n"))
 	run.await(t, &run.err, "msg=listening address=")
 	addr := listens.FindStringSubmatch(run.err.String())[1]
 	if status, body := ask(t, newRequest(t, "GET", "http://"+addr+"/api/v1/pages")); status != http.StatusForbidden || !strings.Contains(body, "data directory") {

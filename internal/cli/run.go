@@ -171,6 +171,9 @@ func (a *app) runPipeline(ctx context.Context, cfg vokter.Config, at listenSetti
 		return inspect.Summary{}, err
 	}
 	err = runWithListener(ctx, r, cfg, at, beside)
+	if errors.Is(err, vokter.ErrNothingRead) {
+		err = nil // reportChecks says which pages failed, and which of them failed before
+	}
 	sum := r.Summary()
 	select {
 	case <-r.Running(): // if it did not start, the file keeps the earlier summary

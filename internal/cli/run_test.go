@@ -132,7 +132,7 @@ func TestListenTaken(t *testing.T) {
 	taken := newPage(t, "")
 	addr := strings.TrimPrefix(taken.URL, "http://")
 	for config, want := range map[string]string{
-		"listen: " + addr + "\n": "cannot listen at " + addr + ": bind: address already in use; name another address",
+		"sinks: {screen: {stdout: {}}}\nlisten: " + addr + "\n":                       "cannot listen at " + addr + ": bind: address already in use; name another address",
 		"rest: {listen: \"" + addr + "\", token: 0123456789abcdef0123456789abcdef}\n": "rest cannot listen at " + addr + ": bind: address already in use; name another address",
 	} {
 		r := runCLI(t, "run", "-c", file(t, "c.yaml", config))

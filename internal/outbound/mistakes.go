@@ -71,6 +71,14 @@ func (m *Mistakes) Template(field string, source registry.Template) render.Templ
 	return t
 }
 
+// Unset reports the optional secret in field if it was made of an empty text: without it the sink would work, but
+// not as it was meant to.
+func (m *Mistakes) Unset(field string, secret registry.Secret) {
+	if secret.IsUnset() {
+		m.Addf(field, "it is empty; give it a value (is an environment variable not set?), or leave the field out")
+	}
+}
+
 // Token checks a token that is sent in a header.
 func (m *Mistakes) Token(field string, token registry.Secret) {
 	if !Token(token.Reveal()) {

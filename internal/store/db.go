@@ -144,6 +144,9 @@ func Open(o Options) (*DB, error) {
 	po.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
 	if o.Dir == "" {
 		po.FS, po.DisableWAL = vfs.NewMem(), true
+		// Pebble's default looks ten times a second whether more compactions may run. In the simulated time of a test
+		// that would be most of the work, and a small store needs none of it.
+		po.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	} else {
 		if o.FS == nil {
 			if err := prepareDir(o.Dir); err != nil {

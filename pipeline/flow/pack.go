@@ -12,9 +12,17 @@ import (
 
 // The coders are safe for concurrent use with EncodeAll and DecodeAll.
 var (
-	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
+	zstdEncoder    = newEncoder()
 	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
 )
+
+// newEncoder returns an encoder that was used once. It makes its channels then, which must not be in a bubble of
+// testing/synctest: the next bubble could not use them.
+func newEncoder() *zstd.Encoder {
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
+	e.EncodeAll(nil, nil)
+	return e
+}
 
 // packBuffer is memory for packing that is used again, because packing a text takes several times the memory of
 // its result.

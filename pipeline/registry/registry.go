@@ -226,18 +226,14 @@ type Template string
 const redacted = "REDACTED"
 
 // Secret is a text that cannot be printed by accident: no verb of package fmt, no encoder and
-// no logger shows it, not even in an unexported field. The zero Secret is empty.
+// no logger shows it, not even in an unexported field. The zero Secret is none.
 type Secret struct {
 	value *string // a pointer, because fmt prints unexported fields without calling their methods
 }
 
-// NewSecret returns s as a Secret.
-func NewSecret(s string) Secret {
-	if s == "" {
-		return Secret{}
-	}
-	return Secret{&s}
-}
+// NewSecret returns s as a Secret. The sinks refuse that of an empty text, such as of an environment variable that is
+// not set: where there is to be no secret, leave the zero Secret.
+func NewSecret(s string) Secret { return Secret{&s} }
 
 // Reveal returns the text.
 func (s Secret) Reveal() string {
@@ -247,12 +243,15 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// IsZero reports whether s is empty.
-func (s Secret) IsZero() bool { return s.value == nil }
+// IsZero reports whether s is the zero Secret or that of an empty text.
+func (s Secret) IsZero() bool { return s.Reveal() == "" }
+
+// IsUnset reports whether s was made of an empty text.
+func (s Secret) IsUnset() bool { return s.value != nil && *s.value == "" }
 
 // String returns "REDACTED", or "" for an empty Secret.
 func (s Secret) String() string {
-	if s.value == nil {
+	if s.IsZero() {
 		return ""
 	}
 	return redacted

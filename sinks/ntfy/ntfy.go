@@ -77,6 +77,7 @@ func New(c Config) (*Ntfy, error) {
 	var bad outbound.Mistakes
 	server, topic, err := splitURL(c.URL.Reveal())
 	bad.Add("url", err)
+	bad.Unset("token", c.Token)
 	bad.Token("token", c.Token)
 	auth, err := c.authorization()
 	bad.Join(err)

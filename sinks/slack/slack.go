@@ -68,6 +68,7 @@ type Config struct {
 func New(c Config) (*Slack, error) {
 	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread, signingSecret: c.SigningSecret.Reveal()}
 	var bad outbound.Mistakes
+	bad.Unset("signing_secret", c.SigningSecret)
 	s.sender, s.template = bad.Sender(c.Connection), bad.Template("template", c.Template)
 	s.sender.BodyDecides = true
 	switch {

@@ -63,7 +63,7 @@ type Config struct {
 	// A user and password in it are sent as basic authentication. Required.
 	URL registry.Secret `yaml:"url"`
 	// Secret signs every attempt as Standard Webhooks prescribes: "whsec_" and base64, or any
-	// other text as it is; 24 random bytes or more are advised. Absent: not signed.
+	// other text as it is; 24 random bytes or more are advised. An empty one is refused. Absent: not signed.
 	Secret registry.Secret `yaml:"secret"`
 	// OldSecret signs every attempt as well, while the receiver changes to Secret.
 	OldSecret registry.Secret `yaml:"old_secret"`
@@ -119,6 +119,7 @@ func New(c Config) (*Webhook, error) {
 		format: cmp.Or(c.Format, FormatDocumented), mode: c.Mode, bearer: c.Bearer.Reveal(), successStatus: c.SuccessStatus,
 		idempotent: c.IdempotencyKey, verify: c.Verify, headers: make(http.Header),
 	}
+	bad.Unset("bearer", c.Bearer)
 	w.sender = bad.Sender(c.Connection)
 	if w.url = bad.URL("url", c.URL, "https://example.com/hook"); w.url != nil {
 		w.sender.Secrets.AddURL(w.url)
@@ -227,7 +228,7 @@ func (w *Webhook) setKeys(c Config, bad *outbound.Mistakes) {
 		field  string
 		secret registry.Secret
 	}{{"secret", c.Secret}, {"old_secret", c.OldSecret}} {
-		if s.secret.IsZero() {
+		if bad.Unset(s.field, s.secret); s.secret.IsZero() {
 			continue
 		}
 		k, err := parseKey(s.secret.Reveal())

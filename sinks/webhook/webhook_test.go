@@ -23,14 +23,15 @@ func TestValidate(t *testing.T) {
 		url, secret string
 		fields      []string
 	}{
-		{"https://example.com/hook?x=y", "", nil},
+		{"https://example.com/hook?x=y", "shared", nil},
 		{"http://user:password@[::1]:8080", "whsec_c2VjcmV0", nil},
-		{"", "", []string{"url"}},
-		{"example.com/hook", "", []string{"url"}},
-		{"ftp://example.com/", "", []string{"url"}},
-		{"https://", "", []string{"url"}},
-		{"https://example.com:port/", "", []string{"url"}},
-		{"https://%zz/SECRETPATH", "", []string{"url"}},
+		{"", "shared", []string{"url"}},
+		{"example.com/hook", "shared", []string{"url"}},
+		{"ftp://example.com/", "shared", []string{"url"}},
+		{"https://", "shared", []string{"url"}},
+		{"https://example.com:port/", "shared", []string{"url"}},
+		{"https://%zz/SECRETPATH", "shared", []string{"url"}},
+		{"https://example.com/", "", []string{"secret"}},
 		{"https://example.com/", "whsec_", []string{"secret"}},
 		{"mailto:me", "whsec_SECRET!", []string{"url", "secret"}},
 	} {
@@ -53,6 +54,18 @@ func TestValidate(t *testing.T) {
 		if strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%q: a secret is in %v", tt.url, err)
 		}
+	}
+}
+
+// TestUnset checks that an empty secret is refused, and that one that is left out is none.
+func TestUnset(t *testing.T) {
+	c := Config{URL: registry.NewSecret("https://example.com/"), OldSecret: registry.NewSecret(""), Bearer: registry.NewSecret("")}
+	_, err := New(c)
+	if err == nil || !strings.Contains(err.Error(), "bearer: it is empty") || !strings.Contains(err.Error(), "old_secret: it is empty") {
+		t.Errorf("got %v, want both fields", err)
+	}
+	if _, err := New(Config{URL: c.URL}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -171,6 +171,3 @@ func (b *testStage) sendRequests(t *testing.T, reqs ...flow.Request) {
 
 var t0 = time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC)
 
-// The encoder makes its channels when it is first used, which must not be in a bubble of
-// synctest.
-func init() { flow.PackText("") }

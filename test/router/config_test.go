@@ -41,6 +41,8 @@ func TestConfigThatContradictsItself(t *testing.T) {
 	defer transport.Close()
 	for want, cfg := range map[string]vokter.Config{
 		"a store and a transport are given": {Store: s, Transport: transport},
+		"a store and a directory are given": {Store: s, Dir: t.TempDir()},
+		"there is nothing to do":            {},
 		"mode 3 does not exist":             {Mode: vokter.ModeCommands + 1},
 	} {
 		if _, err := vokter.New(cfg); err == nil || !strings.Contains(err.Error(), want) {

@@ -186,7 +186,7 @@ func TestReloadTellsOfTheNextStart(t *testing.T) {
 		want   []string
 	}{
 		{func() { cfg.Sources = map[string]pipeline.Source{"crawler": wait} }, nil},
-		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &zeroInterval }, later("name", "checks", "every", "drain")},
+		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, new(time.Minute) }, later("name", "checks", "every", "drain")},
 		{func() { cfg.Sources = map[string]pipeline.Source{"other": wait} }, later("sources")},
 	} {
 		step.change()

@@ -216,9 +216,6 @@ func TestDrainOfAFailingReceiverEnds(t *testing.T) {
 	})
 }
 
-// The encoder is made here, outside the bubbles of the tests, which share it.
-var _ = flow.PackText("")
-
 // TestDrainLeavesWhatARateHolds: neither a signal nor the end of a number of checks waits for an
 // attempt that may begin in an hour; of those that may soon, the end of the checks waits.
 func TestDrainLeavesWhatARateHolds(t *testing.T) {
