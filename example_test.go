@@ -28,6 +28,20 @@ import (
 	"github.com/vokter/vokter/stages/match"
 )
 
+// A program that prints each change of a page that adds or removes a keyword.
+func ExampleWatch() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := vokter.Watch(ctx, "https://example.com/item/7", func(n pipeline.Notification) {
+		for _, d := range n.Diffs {
+			fmt.Println(d.Event, d.Snippet)
+		}
+	}, "out of stock")
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 // A service that watches a page, with a webhook and a function as sinks.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

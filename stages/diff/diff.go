@@ -8,6 +8,18 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
+// Texts returns what was removed and added between two versions of a text, of which each line is a block. It is Diff
+// without its groups; what only moved is no difference.
+func Texts(old, new string) []flow.Difference {
+	var all []flow.Difference
+	for _, g := range Diff(text.Analyze(old), text.Analyze(new)) {
+		if !g.Moved {
+			all = append(all, g.Differences...)
+		}
+	}
+	return all
+}
+
 // Diff returns what differs between two texts: a Group for each group of blocks in which
 // tokens, or the borders between blocks, were added or removed, and one with Moved set for each
 // block that only moved. The groups are in document order: by their position in new, or for

@@ -7,6 +7,17 @@ import (
 	"github.com/vokter/vokter/stages/diff"
 )
 
+// What was removed and added between two versions of a text.
+func ExampleTexts() {
+	for _, d := range diff.Texts("Zeus\nNow in stock.\n", "Zeus\nNow out of stock.\nAsk for Hera!\n") {
+		fmt.Printf("%s %q\n", d.Event, d.Text)
+	}
+	// Output:
+	// removed "in"
+	// added "out of"
+	// added "Ask for Hera"
+}
+
 // Two versions of a text of one's own: each line is a block.
 func ExampleDiff() {
 	old := text.Analyze("Zeus, in bronze\nNow in stock.\nShips within a week.\n")

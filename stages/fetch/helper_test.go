@@ -170,4 +170,3 @@ func (b *testStage) sendRequests(t *testing.T, reqs ...flow.Request) {
 }
 
 var t0 = time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC)
-
