@@ -101,16 +101,18 @@ const (
 // ways.
 func findNumber(s, tag, declared string) (n, unit string, err error) {
 	s = prepared(s, tag, declared)
-	first := readNumber(s, 0, tag, declared)
+	first := readNumber(s, 0, tag, declaredCurrency(declared))
 	chosen, previous := first, first
 	for i := 1; i < maxNumbers && !chosen.money.found && previous.end > 0 && previous.end < maxNumberText; i++ {
-		next := readNumber(s, previous.end, tag, "")
+		next := readNumber(s, previous.end, tag, foundCurrency{})
 		if next.end == 0 {
 			break
 		}
 		if next.money.found && (first.isPercent || !next.money.isWord) && !next.isPercent {
 			if chosen = next; isRange(s[previous.end : next.from+1]) {
-				chosen = previous
+				if chosen = previous; !next.money.inFront {
+					chosen = readNumber(s, previous.from, tag, next.money) // both have the currency behind "10-20 €"
+				}
 			}
 			break
 		}
@@ -136,8 +138,12 @@ func isRange(between string) bool {
 	return rangePattern.MatchString(strings.TrimRight(between, "0123456789"))
 }
 
-// readNumber reads the first number of s behind from. Its end is 0 if there is none.
-func readNumber(s string, from int, tag, declared string) (f foundNumber) {
+// declaredCurrency is a currency that a page declares beside a number, or none if code is empty.
+func declaredCurrency(code string) foundCurrency { return foundCurrency{found: code != "", code: code} }
+
+// readNumber reads the first number of s behind from. Its end is 0 if there is none. Its currency is known, or else
+// the one beside it.
+func readNumber(s string, from int, tag string, known foundCurrency) (f foundNumber) {
 	at := numberPattern.FindStringIndex(s[from:])
 	if at == nil {
 		return foundNumber{err: errNoNumber}
@@ -155,8 +161,8 @@ func readNumber(s string, from int, tag, declared string) (f foundNumber) {
 	if f.money = findCurrency(before, found, behind, tag); joined.found {
 		f.money = joined
 	}
-	if declared != "" {
-		f.money = foundCurrency{found: true, code: declared}
+	if known.found {
+		f.money = known
 	}
 	if strings.HasPrefix(behind, split) || strings.HasSuffix(before, split) {
 		f.err = errSplit

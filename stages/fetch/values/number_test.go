@@ -162,10 +162,16 @@ func TestNumber(t *testing.T) {
 		{"2 stk. 95 kr", "da", "95", "DKK"},
 		{"Was $150, now $95", "en", "150", "USD"},
 		{"4 of 5 stars: was $150, now $95", "en", "150", "USD"},
-		{"8-10 €", "de", "8", ""}, // a range
-		{"8 – 10 €", "de", "8", ""},
-		{"from 8 to 10 USD", "en", "8", ""},
-		{"2 × 8–10 €", "de", "8", ""},
+		{"8-10 €", "de", "8", "EUR"}, // a range
+		{"8 – 10 €", "de", "8", "EUR"},
+		{"from 8 to 10 USD", "en", "8", "USD"},
+		{"10 to 20 €", "en", "10", "EUR"},
+		{"USD 10 - 20", "en", "10", "USD"},
+		{"1.299-1.399 €", "en", "1299", "EUR"},
+		{"1.299 – 1.399 €", "", "1299", "EUR"},
+		{"1,299-1,399 €", "de", "1.299", "EUR"},
+		{"1.299-1.399 KWD", "en", "1.299", "KWD"},
+		{"2 × 8–10 €", "de", "8", "EUR"},
 		{"8 people, ID 5, room 3 lei", "en", "8", ""}, // words that may be currencies are none here
 		{"3万4500円", "ja", "34500", "JPY"},
 		{"2億3,000万円", "ja", "230000000", "JPY"},
@@ -203,7 +209,7 @@ func TestNumber(t *testing.T) {
 		}
 	}
 	// Nobody knows whether it is a thousand times as large.
-	for in, tag := range map[string]string{"1.299": "", "12,345": "", "$1.299": "", "1,799 €": "", "€1,299": "fr", "kr 1,299": "sv"} {
+	for in, tag := range map[string]string{"1.299": "", "12,345": "", "$1.299": "", "1,799 €": "", "1,299-1,399 €": "", "€1,299": "fr", "kr 1,299": "sv"} {
 		if n, _, err := findNumber(in, tag, ""); !errors.Is(err, errUndecided) {
 			t.Errorf("%q: got %q, %v", in, n, err)
 		}

@@ -71,7 +71,7 @@ func (p *shownPage) find(grouped, decimal, mark, code string) (n, unit string, o
 		if rest, same := strings.CutPrefix(digits, grouped); !same || strings.Trim(rest, "0") != "" {
 			continue
 		}
-		f := readNumber(*p.text, at[0], p.tag, "")
+		f := readNumber(*p.text, at[0], p.tag, foundCurrency{})
 		switch {
 		case f.money.found && (code == "" || f.money.code == "" || f.money.code == code):
 			if f.err == nil {
@@ -81,7 +81,7 @@ func (p *shownPage) find(grouped, decimal, mark, code string) (n, unit string, o
 			}
 			units[f.money.code] = true
 		case !f.money.found && len(digits) < len(strings.TrimSpace((*p.text)[at[0]:at[1]])): // a plain number may be that of an article
-			if f = readNumber(*p.text, at[0], p.tag, code); f.err == nil {
+			if f = readNumber(*p.text, at[0], p.tag, declaredCurrency(code)); f.err == nil {
 				note(&numbers, f.number)
 			}
 		}
