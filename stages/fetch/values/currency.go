@@ -18,6 +18,7 @@ type foundCurrency struct {
 	code    string
 	isWord  bool // and may be another word, such as lei
 	inFront bool // of its number
+	isName  bool // and may be part of the name of an article, such as KD
 }
 
 // symbols are the signs of currencies that are no letters, without those of dollars, pounds and yen.
@@ -164,6 +165,7 @@ func findCurrencies(s, tag string) (tokens []currencyToken) {
 				t.foundCurrency = findSign(part, tag)
 				t.beside = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
 				t.isWord = t.beside && isWord(part, tag)
+				t.isName = t.isWord && twoCapitals.MatchString(part)
 			}
 			if t.found {
 				break
@@ -213,6 +215,7 @@ const nearText = 24
 var (
 	// wordBefore and wordBehind match a currency that is also a word, directly beside a number.
 	wordBefore, wordBehind = regexp.MustCompile(`\b(ALL|TOP) *$`), regexp.MustCompile(`^ *(ALL|TOP)\b`)
+	twoCapitals            = regexp.MustCompile(`^[A-Z]{2}$`)
 	digitPattern           = regexp.MustCompile(`[0-9]`)
 )
 

@@ -53,6 +53,8 @@ var (
 	// exponent is that of a number as programs write it, which is read as none. minutes are those of a time.
 	exponent = regexp.MustCompile(`^[eE][+-]?[0-9]+`)
 	minutes  = regexp.MustCompile(`^(?::[0-9]{2})+`)
+	// conversion is what stands between an amount and the same in another currency, as in "KD 3 (€9)".
+	conversion = regexp.MustCompile(`^ ?[(\[≈~=/]`)
 	// percentBehind is a percent sign behind a number.
 	percentBehind = regexp.MustCompile(`^ ?[%٪]`)
 	// scalePattern is what makes a number larger or smaller. shortScales do so with a currency alone: "5 M" may be a size.
@@ -82,7 +84,8 @@ type foundNumber struct {
 	number    string // as findNumber returns it
 	money     foundCurrency
 	isPercent bool
-	from, end int // where it stands
+	isName    bool // it is as likely to be part of a name, as in "Model KD 3"
+	from, end int  // where it stands
 	err       error
 }
 
@@ -94,22 +97,23 @@ const (
 )
 
 // findNumber finds a number in s and returns it with a decimal point and without marks between its digits, such as
-// "1299.00": the first one with a currency beside it, or else the first one. Of a range that is its beginning. unit is
-// the code of the currency: declared, which makes the first number count, or if that is empty the one beside the
-// number. tag is the language of the page, which may decide whether "1.299" is a little more than one. The error is
-// errNoNumber if there is no number or one that cannot be read, and errUndecided or errSplit if it can be read in two
-// ways.
+// "1299.00": the first one with a currency beside it, or else the first one. One with two letters in front that may be
+// part of a name counts only if no other has a certain currency. Of a range that is its beginning. unit is the code of
+// the currency: declared, which makes the first number count, or if that is empty the one beside the number. tag is the
+// language of the page, which may decide whether "1.299" is a little more than one. The error is errNoNumber if there
+// is no number or one that cannot be read, and errUndecided or errSplit if it can be read in two ways.
 func findNumber(s, tag, declared string) (n, unit string, err error) {
 	s = prepared(s, tag, declared)
 	first := readNumber(s, 0, tag, declaredCurrency(declared))
 	chosen, previous := first, first
-	for i := 1; i < maxNumbers && !chosen.money.found && previous.end > 0 && previous.end < maxNumberText; i++ {
+	isOpen := !first.money.found || first.isName
+	for i := 1; i < maxNumbers && isOpen && previous.end > 0 && previous.end < maxNumberText; i++ {
 		next := readNumber(s, previous.end, tag, foundCurrency{})
 		if next.end == 0 {
 			break
 		}
-		if next.money.found && (first.isPercent || !next.money.isWord) && !next.isPercent {
-			if chosen = next; isRange(s[previous.end : next.from+1]) {
+		if next.money.found && (first.isPercent && !first.isName || !next.money.isWord) && !next.isPercent {
+			if chosen = next; !previous.isName && isRange(s[previous.end:next.from+1]) {
 				if chosen = previous; !next.money.inFront {
 					chosen = readNumber(s, previous.from, tag, next.money) // both have the currency behind "10-20 €"
 				}
@@ -164,6 +168,8 @@ func readNumber(s string, from int, tag string, known foundCurrency) (f foundNum
 	if known.found {
 		f.money = known
 	}
+	f.isName = f.money.isName && f.money.inFront && (strings.HasSuffix(strings.TrimRight(before, " :.#"), "ID") ||
+		strings.Trim(found, "0123456789") == "" && !conversion.MatchString(behind))
 	if strings.HasPrefix(behind, split) || strings.HasSuffix(before, split) {
 		f.err = errSplit
 		return f

@@ -173,6 +173,18 @@ func TestNumber(t *testing.T) {
 		{"1.299-1.399 KWD", "en", "1.299", "KWD"},
 		{"2 × 8–10 €", "de", "8", "EUR"},
 		{"8 people, ID 5, room 3 lei", "en", "8", ""}, // words that may be currencies are none here
+		{"ID 77 €5", "en", "5", "EUR"},                // and here they are part of a name
+		{"Article ID 77 €5", "en", "5", "EUR"},
+		{"ID: 77 €5", "en", "5", "EUR"},
+		{"Article ID: 77 (€5)", "en", "5", "EUR"},
+		{"Model KD 3 €5", "en", "5", "EUR"},
+		{"Model KD 3 - €5", "en", "5", "EUR"},
+		{"LE 5 €9", "en", "9", "EUR"},
+		{"KD 3", "en", "3", "KWD"},
+		{"KD 3 (€9)", "en", "3", "KWD"},
+		{"KD 3.500 €10", "en", "3.500", "KWD"},
+		{"RM2,399 $500", "en", "2399", "MYR"},
+		{"Rs. 500 ($6)", "en-IN", "500", ""},
 		{"3万4500円", "ja", "34500", "JPY"},
 		{"2億3,000万円", "ja", "230000000", "JPY"},
 		{"1억 2000만 원", "ko", "120000000", "KRW"},
