@@ -40,7 +40,7 @@ func joinDecimals(before, found, behind, tag string) (number, rest string, sign 
 		rest := behind[len(m[1])+len(mark)+len(m[3])+2:]
 		// "20 $15" are two amounts, and so are "$20$15" and "5€ 10€".
 		another := currencyBehind(rest, tag, false)
-		joined := !inFront.found && (!another.found || another.gap > 1) && (!blankBefore || blankBehind) && (!blankBehind || endsAmount(rest))
+		joined := (!inFront.found || inFront.isName) && (!another.found || another.gap > 1) && (!blankBefore || blankBehind) && (!blankBehind || endsAmount(rest))
 		if money := findSign(mark, tag); joined && decimals(money.code) == 2 {
 			return found + "." + m[4], rest, money
 		}
@@ -75,7 +75,7 @@ func joinDecimals(before, found, behind, tag string) (number, rest string, sign 
 			continue
 		}
 		rest := behind[m[3]:]
-		if money := besideOf(before, rest, tag); money.found && decimals(money.code) == 2 && (pattern == colonDecimals || isBare(before, tag) && isBare(rest, tag)) {
+		if money := besideOf(before, rest, tag); money.found && decimals(money.code) == 2 && (pattern == colonDecimals || !(inFront.isName && money.code != inFront.code) && isBare(before, tag) && isBare(rest, tag)) {
 			return withDecimals(found, behind[m[2]:m[3]]), rest, money.foundCurrency
 		}
 	}

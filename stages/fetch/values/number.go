@@ -3,15 +3,12 @@ package values
 import (
 	"cmp"
 	"errors"
-	"math/big"
 	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/bojanz/currency"
 	"golang.org/x/text/language"
-
-	"github.com/vokter/vokter/pipeline"
 )
 
 // digitZeros are the zeros of the digits that are read besides ASCII: each is followed by 1 to 9.
@@ -48,8 +45,6 @@ var (
 	barePointPattern = regexp.MustCompile(`(^ *|[^\pL\pN.,' ] *|\pL\.? +)([.,][0-9])`)
 	pointsPattern    = regexp.MustCompile(`(\p{Sc} ?)[.,]{2}([0-9])`)
 
-	// rangePattern is what stands between the two ends of a range, and the sign of a currency before the second.
-	rangePattern = regexp.MustCompile(`^ ?(?:[-–—~〜～]|to|bis|à|до|tot|till?|al) ?(?:\p{Sc}|[A-Z]{3})? ?-?$|^-$`)
 	// exponent is that of a number as programs write it, which is read as none. minutes are those of a time.
 	exponent = regexp.MustCompile(`^[eE][+-]?[0-9]+`)
 	minutes  = regexp.MustCompile(`^(?::[0-9]{2})+`)
@@ -57,24 +52,18 @@ var (
 	conversion = regexp.MustCompile(`^ ?[(\[≈~=/]`)
 	// percentBehind is a percent sign behind a number.
 	percentBehind = regexp.MustCompile(`^ ?[%٪]`)
-	// scalePattern is what makes a number larger or smaller. shortScales do so with a currency alone: "5 M" may be a size.
-	scalePattern = regexp.MustCompile(`(?i)^ ?(thousand|tsd|тыс|million|mio|mln|млн|billion|mrd|mld|млрд|万|億|亿|만|억|¢|cents?|[km]|bn)(?:s|en|es|\.)?(?:[^\pL]|[円元원]|$)`)
 	// emptyDecimals are a dash in their place, as in "1.899,-".
 	emptyDecimals = regexp.MustCompile(`^[.,][-–—]`)
 	// negativeBefore is a minus before the sign of a currency, as in "-$5".
 	negativeBefore = regexp.MustCompile(`(?:^|[^\pL\pN])-(?:[A-Z]{1,3})?\p{Sc}$`)
 )
 
-// scales are the decimal places by which scalePattern moves the point, by its words in small letters.
-var scales = map[string]int{
-	"thousand": 3, "tsd": 3, "тыс": 3, "million": 6, "mio": 6, "mln": 6, "млн": 6, "billion": 9, "mrd": 9, "mld": 9, "млрд": 9, "bn": 9, "k": 3, "m": 6,
-	"万": 4, "億": 8, "亿": 8, "만": 4, "억": 8, "¢": -2, "cent": -2, "cents": -2,
-}
-
 var (
 	errNoNumber  = errors.New("the value is not a number")
 	errUndecided = errors.New("the value may be a thousand times as large: neither a currency nor the language of the page says whether its mark is a decimal point; " +
 		"give the subscription a language, select its currency too, or another place that has it")
+	errScale = errors.New("the value may be many times as large: nobody knows whether a word such as million, or a currency, behind it belongs to it; " +
+		"select the number alone, or another place that has it")
 	errSplit = errors.New("the value may be a hundred times as large: the last two of its digits stand in an element of their own, as cents do, " +
 		"and there is no currency beside them; select its currency too, or another place that has it")
 )
@@ -101,7 +90,8 @@ const (
 // part of a name counts only if no other has a certain currency. Of a range that is its beginning. unit is the code of
 // the currency: declared, which makes the first number count, or if that is empty the one beside the number. tag is the
 // language of the page, which may decide whether "1.299" is a little more than one. The error is errNoNumber if there
-// is no number or one that cannot be read, and errUndecided or errSplit if it can be read in two ways.
+// is no number or one that cannot be read, and errUndecided, errScale or errSplit if it can be read in two
+// ways.
 func findNumber(s, tag, declared string) (n, unit string, err error) {
 	s = prepared(s, tag, declared)
 	first := readNumber(s, 0, tag, declaredCurrency(declared))
@@ -113,11 +103,7 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 			break
 		}
 		if next.money.found && (first.isPercent && !first.isName || !next.money.isWord) && !next.isPercent {
-			if chosen = next; !previous.isName && isRange(s[previous.end:next.from+1]) {
-				if chosen = previous; !next.money.inFront {
-					chosen = readNumber(s, previous.from, tag, next.money) // both have the currency behind "10-20 €"
-				}
-			}
+			chosen = next
 			break
 		}
 		previous = next
@@ -137,11 +123,6 @@ func prepared(s, tag, declared string) string {
 	return joinSplit(s, tag, declared)
 }
 
-// isRange reports whether what stands between two numbers, and the first byte of the second, make them a range.
-func isRange(between string) bool {
-	return rangePattern.MatchString(strings.TrimRight(between, "0123456789"))
-}
-
 // declaredCurrency is a currency that a page declares beside a number, or none if code is empty.
 func declaredCurrency(code string) foundCurrency { return foundCurrency{found: code != "", code: code} }
 
@@ -159,27 +140,48 @@ func readNumber(s string, from int, tag string, known foundCurrency) (f foundNum
 		f.end, f.err = f.from+len(found)+len(e), errNoNumber
 		return f
 	}
-	f.isPercent = percentBehind.MatchString(behind)
 	found, behind, joined := joinDecimals(before, found, behind, tag)
 	f.end = len(s) - len(behind) + len(minutes.FindString(behind))
-	if f.money = findCurrency(before, found, behind, tag); joined.found {
-		f.money = joined
-	}
 	if known.found {
-		f.money = known
+		joined = known
+	}
+	if strings.HasPrefix(behind, split) || strings.HasSuffix(before, split) {
+		f.money, f.err = findCurrency(before, found, behind, tag), errSplit
+		if joined.found {
+			f.money = joined
+		}
+		return f
+	}
+	r := findRange(behind, tag)
+	f.isPercent = percentBehind.MatchString(r.rest)
+	if f.number, f.money, f.err = readAmount(before, found, r.rest, tag, joined); r.found {
+		f.checkRange(r, before, found, behind, tag, joined)
 	}
 	f.isName = f.money.isName && f.money.inFront && (strings.HasSuffix(strings.TrimRight(before, " :.#"), "ID") ||
 		strings.Trim(found, "0123456789") == "" && !conversion.MatchString(behind))
-	if strings.HasPrefix(behind, split) || strings.HasSuffix(before, split) {
-		f.err = errSplit
-		return f
-	}
-	f.number, f.err = plainNumber(before, found, behind, f.money, tag)
 	return f
 }
 
+// readAmount returns found, a number between two texts, as findNumber returns it, and its currency, which is known or
+// else the one beside it.
+func readAmount(before, found, behind, tag string, known foundCurrency) (n string, money foundCurrency, err error) {
+	s := findScale(behind, tag)
+	if money = known; !known.found {
+		money = findCurrency(before, found, s.rest, tag)
+	}
+	if s.isShort && !money.found {
+		s = scale{rest: behind}
+		money = findCurrency(before, found, behind, tag)
+	}
+	if s.isOpen && !(s.isMillion && money.inFront && behind[0] != ' ') {
+		return "", money, errScale
+	}
+	n, err = plainNumber(before, found, behind, s, money, tag)
+	return n, money, err
+}
+
 // plainNumber returns found, a number between two texts, with a decimal point and without other marks.
-func plainNumber(before, found, behind string, money foundCurrency, tag string) (n string, err error) {
+func plainNumber(before, found, behind string, s scale, money foundCurrency, tag string) (n string, err error) {
 	sign := ""
 	if rest, negative := strings.CutPrefix(found, "-"); negative {
 		found = rest
@@ -213,30 +215,9 @@ func plainNumber(before, found, behind string, money foundCurrency, tag string) 
 	if len(whole) > 30 || len(fraction) > 31 {
 		return "", errNoNumber
 	}
-	whole, fraction = scaled(whole, fraction, behind, money.found)
+	whole, fraction = s.move(whole, fraction)
 	return sign + whole + fraction, nil
 }
-
-// scaled moves the point of a number as the word behind it says, such as a million.
-func scaled(whole, fraction, behind string, isMoney bool) (string, string) {
-	m := scalePattern.FindStringSubmatch(behind)
-	if m == nil || len(m[1]) == 1 && (!isMoney || m[1] == "m") { // "5 m" is a length
-		return whole, fraction
-	}
-	n, ok := pipeline.Amount(whole + fraction).Number()
-	if !ok {
-		return whole, fraction
-	}
-	places := scales[strings.ToLower(m[1])]
-	n.Mul(n, new(big.Rat).SetFrac(pow10(max(places, 0)), pow10(max(-places, 0))))
-	whole, fraction, _ = strings.Cut(n.FloatString(max(len(strings.TrimPrefix(fraction, "."))-places, 0)), ".")
-	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
-		fraction = "." + fraction
-	}
-	return whole, fraction
-}
-
-func pow10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 // decimalPoint returns where the decimal point of s is, or -1 if it has none. decided is false if it may be read
 // in two ways.

@@ -89,7 +89,7 @@ func TestNumber(t *testing.T) {
 		{"2.899,– kr", "en", "2899", ""},
 		{"95.-", "de-CH", "95", ""},
 		{"-$5", "en", "-5", "USD"},
-		{"10-$20", "en", "10", ""},
+		{"10-$20", "en", "10", "USD"},
 		{"NT$2,390", "en", "2390", "TWD"}, // letters at a dollar
 		{"RD$ 950", "es", "950", "DOP"},
 		{"J$1,390.00", "en", "1390.00", "JMD"},
@@ -127,7 +127,7 @@ func TestNumber(t *testing.T) {
 		{"£1.5k", "en", "1500", "GBP"},
 		{"1,25 Mrd. €", "de", "1250000000", "EUR"},
 		{"1.2 million", "en", "1200000", ""},
-		{"1.5万円", "ja", "15000", ""},
+		{"1.5万円", "ja", "15000", "JPY"},
 		{"95¢", "en", "0.95", ""},
 		{"9.5 cents", "en", "0.095", ""},
 		{"5 km", "en", "5", ""},
@@ -172,6 +172,55 @@ func TestNumber(t *testing.T) {
 		{"1,299-1,399 €", "de", "1.299", "EUR"},
 		{"1.299-1.399 KWD", "en", "1.299", "KWD"},
 		{"2 × 8–10 €", "de", "8", "EUR"},
+		{"1-2 Mio. €", "de", "1000000", "EUR"}, // with the scale behind its end
+		{"1,5–2 Mio. €", "de", "1500000", "EUR"},
+		{"$1-2 million", "en", "1000000", "USD"},
+		{"$1.5-2M", "en", "1500000", "USD"},
+		{"1.5-2k €", "en", "1500", "EUR"},
+		{"€5 to 6k", "en", "5000", "EUR"},
+		{"5-6 тыс. руб.", "ru", "5000", "RUB"},
+		{"от 5 до 6 млн руб.", "ru", "5000000", "RUB"},
+		{"3–4 lakh ₹", "en", "300000", "INR"},
+		{"₹3-4 crore", "en", "30000000", "INR"},
+		{"5-10 thousand", "en", "5000", ""},
+		{"3〜4万円", "ja", "30000", "JPY"},
+		{"50-60 cents", "en", "0.5", ""},
+		{"2.399-2.499 lei", "en", "2399", "RON"},
+		{"2.399 – 2.499 Ft", "en", "2399", "HUF"},
+		{"1.299-€1.399", "en", "1299", "EUR"},
+		{"10 to USD 20", "en", "10", "USD"},
+		{"1.899-1.999,- €", "en", "1899", "EUR"},
+		{"€1.299 - €1.399", "en", "1299", "EUR"},
+		{"$10 - $20 CAD", "en", "10", "CAD"},
+		{"10-20% off, €5", "en", "5", "EUR"},
+		{"Mobil 900 - 20 €", "de", "20", "EUR"}, // no range
+		{"2024-11-28 €5", "en", "5", "EUR"},
+		{"ID 77 50 €", "de", "50", "EUR"}, // no hundredths
+		{"ID 77 €", "de", "77", "EUR"},
+		{"KD 3€50", "fr", "3.50", "EUR"},
+		{"5 тыс. руб.", "ru", "5000", "RUB"}, // words of scale
+		{"5 тысяч рублей", "ru", "5000", "RUB"},
+		{"1,5 млн ₽", "ru", "1500000", "RUB"},
+		{"3 lakh ₹", "en", "300000", "INR"},
+		{"₹1.5 Cr", "en", "15000000", "INR"},
+		{"$5m", "en", "5000000", "USD"},
+		{"5 mil €", "es", "5000", "EUR"},
+		{"5 mil millones de €", "es", "5000000000", "EUR"},
+		{"R$ 5 mil", "pt-BR", "5000", "BRL"},
+		{"5 mil. Kč", "cs", "5000000", "CZK"},
+		{"1,5 milionu Kč", "cs", "1500000", "CZK"},
+		{"5 tys. zł", "pl", "5000", "PLN"},
+		{"5 bin TL", "tr", "5000", "TRY"},
+		{"Rp 1,5 juta", "id", "1500000", "IDR"},
+		{"Rp50rb", "id", "50000", "IDR"},
+		{"5 triệu đồng", "vi", "5000000", "VND"},
+		{"5 ล้านบาท", "th", "5000000", "THB"},
+		{"5천원", "ko", "5000", "KRW"},
+		{"5百万円", "ja", "5000000", "JPY"},
+		{"1.5 billion USD", "en", "1500000000", "USD"},
+		{"1,5 Billionen €", "de", "1500000000000", "EUR"},
+		{"€5 bin", "en", "5", "EUR"},
+		{"5 mil bags, $9", "en", "9", "USD"},
 		{"8 people, ID 5, room 3 lei", "en", "8", ""}, // words that may be currencies are none here
 		{"ID 77 €5", "en", "5", "EUR"},                // and here they are part of a name
 		{"Article ID 77 €5", "en", "5", "EUR"},
@@ -225,6 +274,18 @@ func TestNumber(t *testing.T) {
 		if n, _, err := findNumber(in, tag, ""); !errors.Is(err, errUndecided) {
 			t.Errorf("%q: got %q, %v", in, n, err)
 		}
+	}
+	// Nor whether a scale or a currency is that of the first number, too, or how large it is.
+	for in, tag := range map[string]string{
+		"1.299 - €1.399": "en", "Phone 12 - $700": "en", "Phone 12 - 700 €": "en", "500-1k €": "en", "$1 - $2 million": "en", "$0.50-95 cents": "en", "5 m €": "en",
+		"€5 m": "en", "5 mil €": "", "$1.5 billion": "",
+	} {
+		if n, _, err := findNumber(in, tag, ""); !errors.Is(err, errScale) {
+			t.Errorf("%q: got %q, %v", in, n, err)
+		}
+	}
+	if n, _, err := findNumber("1,299-1,399.50 €", "de", ""); !errors.Is(err, errUndecided) {
+		t.Errorf("got %q, %v", n, err)
 	}
 	// Nor whether it is a hundred times as large.
 	for _, in := range []string{"17\u206395", "17\u206395 visitors", "17\u206395 KWD", "$17\u206395h", "$17\u206395 left", "17\u206395 of 20\u206300, $5\u206300 KD"} {
