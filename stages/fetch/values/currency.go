@@ -48,7 +48,7 @@ var signs = map[string]string{
 	"$U": "UYU", "$b": "BOB", "kr": "", "Kr": "", "KR": "", "skr": "SEK", "nkr": "NOK", "dkr": "DKK", "ikr": "ISK", "Rp": "IDR", "Ft": "HUF", "TL": "TRY", "lei": "RON", "leu": "RON",
 	"Kč": "CZK", "kč": "CZK", "Kc": "CZK", "zł": "PLN", "Zł": "PLN", "ZŁ": "PLN", "zl": "PLN", "KD": "KWD", "K.D": "KWD", "JD": "JOD", "J.D": "JOD", "BD": "BHD", "B.D": "BHD",
 	"LD": "LYD", "DT": "TND", "ID": "IQD", "R.O": "OMR", "RM": "MYR", "Rs": "", "Re": "", "Tk": "BDT", "ksh": "KES", "kshs": "KES", "tsh": "TZS", "ush": "UGX", "Br": "",
-	"лв": "", "руб": "RUB", "рублей": "RUB", "р": "RUB", "Р": "RUB", "грн": "UAH", "hrn": "UAH", "тг": "KZT", "тенге": "KZT", "ден": "MKD", "din": "RSD", "дин": "RSD", "рсд": "RSD",
+	"лв": "BGN", "руб": "RUB", "рублей": "RUB", "р": "RUB", "Р": "RUB", "грн": "UAH", "hrn": "UAH", "тг": "KZT", "тенге": "KZT", "ден": "MKD", "din": "RSD", "дин": "RSD", "рсд": "RSD",
 	"dinara": "RSD", "динара": "RSD", "KM": "", "КМ": "", "kn": "", "lek": "ALL", "lekë": "ALL", "сом": "KGS", "сум": "UZS", "som": "", "so'm": "UZS", "soʻm": "UZS", "lari": "GEL", "ლ": "GEL",
 	"ლარი": "GEL", "Dhs": "AED", "dhs": "AED", "Dh": "", "DH": "", "SR": "SAR", "QR": "QAR", "LE": "EGP", "L.E": "EGP", "DA": "DZD", "FCFA": "", "CFA": "", "CFPF": "XPF", "FCFP": "XPF",
 	"Fr": "CHF", "sfr": "CHF", "Bs": "", "Bs.S": "VES", "S/": "PEN", "B/": "PAB", "Gs": "PYG", "Nu": "BTN", "Kz": "AOA", "MT": "MZN", "đ": "VND", "vnđ": "VND", "đồng": "VND",

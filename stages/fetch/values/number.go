@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/bojanz/currency"
+	cldr "golang.org/x/text/currency"
 	"golang.org/x/text/language"
 )
 
@@ -173,6 +174,11 @@ func readAmount(before, found, behind, tag string, known foundCurrency) (n strin
 		s = scale{rest: behind}
 		money = findCurrency(before, found, behind, tag)
 	}
+	if money.code == "INR" && openLakh.MatchString(behind) {
+		s.isOpen = true
+	} else if cents := openCents[baseOf(tag)]; !money.found && cents != nil && cents.MatchString(found+behind) {
+		s.isOpen = true
+	}
 	if s.isOpen && !(s.isMillion && money.inFront && behind[0] != ' ') {
 		return "", money, errScale
 	}
@@ -233,9 +239,9 @@ func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bo
 		return -1, true // it stands between groups
 	case strings.ContainsAny(s[:last], ".,' "), digits != 3, last > 3, s[:last] == "0":
 		return last, true
-	case money.found && decimals(money.code) != 3:
+	case money.found:
 		return pointOfAmount(last, mark, money, tag)
-	case tag == "" && !money.found:
+	case tag == "":
 		return 0, false
 	case mark == decimalMark(tag):
 		return last, true
@@ -243,13 +249,22 @@ func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bo
 	return -1, true
 }
 
-// pointOfAmount is decimalPoint for an amount with one mark and three digits behind it. Prices have no three decimal
-// places, so that the mark stands between groups, unless those who write the language and those who use the currency
-// both take it for the decimal point, as in "$3.499" for a gallon. A sign where the language does not put it, as in
-// "€1,299" in French, says that the amount is written in another one.
+// pointOfAmount is decimalPoint for an amount with one mark and three digits behind it. Most prices have no three
+// decimal places, so that the mark stands between groups, unless those who write the language and those who use the
+// currency both take it for the decimal point, as in "$3.499" for a gallon. A sign where the language does not put it,
+// as in "€1,299" in French, says that the amount is written in another one. Where prices have three decimal places, as
+// in "5.000 KWD", both have to agree.
 func pointOfAmount(last int, mark string, money foundCurrency, tag string) (at int, decided bool) {
-	switch home := homeMark(money.code); {
-	case home != mark || decimals(money.code) == 0 || tag != "" && decimalMark(tag) != mark:
+	home, places := homeMark(money.code), writtenDecimals(money.code)
+	isHome := home == mark || home == "" && tag != "" && decimalMark(tag) == mark
+	switch agreed := tag == "" && isHome || tag != "" && (home == "" || decimalMark(tag) == home); {
+	case places == 3 && !agreed:
+		return 0, false
+	case places == 3 && isHome:
+		return last, true
+	case places == 3 && tag != "" && groupMark(tag) != mark:
+		return 0, false // as in "1.250 DT" in French
+	case home != mark || places != 2 || tag != "" && decimalMark(tag) != mark:
 		return -1, true
 	case tag == "" || money.inFront && !signInFront(money.code, tag):
 		return 0, false
@@ -281,21 +296,39 @@ func decimals(code string) int {
 	return 2
 }
 
+// writtenDecimals returns how many decimal places people write in the amounts of a currency: none where its hundredths are
+// worth nothing any more, as those of the dinar of Iraq.
+func writtenDecimals(code string) int {
+	unit, err := cldr.ParseISO(code)
+	if err != nil {
+		return decimals(code)
+	}
+	n, _ := cldr.Standard.Rounding(unit)
+	return n
+}
+
 // decimalMark returns the decimal mark of a language, "." or ",".
 func decimalMark(tag string) string {
 	// In "1,50 $" it is what stands behind the first digit.
-	if _, rest, _ := strings.Cut(sample("USD", tag), "1"); strings.HasPrefix(rest, ",") {
+	if _, rest, _ := strings.Cut(sample("1.5", "USD", tag), "1"); strings.HasPrefix(rest, ",") {
 		return ","
 	}
 	return "."
 }
 
-// signInFront reports whether a language puts the sign of a currency before the number.
-func signInFront(code, tag string) bool { return !strings.HasPrefix(sample(code, tag), "1") }
+// groupMark returns the mark between groups of digits in a language.
+func groupMark(tag string) string {
+	_, rest, _ := strings.Cut(sample("11111", "USD", tag), "11")
+	mark, _, _ := strings.Cut(rest, "1")
+	return mark
+}
 
-// sample returns one and a half of a currency as a language writes it.
-func sample(code, tag string) string {
-	amount, err := currency.NewAmount("1.5", code)
+// signInFront reports whether a language puts the sign of a currency before the number.
+func signInFront(code, tag string) bool { return !strings.HasPrefix(sample("1.5", code, tag), "1") }
+
+// sample returns an amount of a currency as a language writes it.
+func sample(number, code, tag string) string {
+	amount, err := currency.NewAmount(number, code)
 	if err != nil {
 		return ""
 	}

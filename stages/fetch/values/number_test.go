@@ -152,6 +152,13 @@ func TestNumber(t *testing.T) {
 		{"523.924 KD", "en", "523.924", "KWD"},
 		{"523.924 د.ك", "ar", "523.924", "KWD"},
 		{"523,924 DT", "fr-TN", "523.924", "TND"},
+		{"5,000 KWD", "en", "5000", "KWD"},
+		{"5.000 KWD", "en", "5.000", "KWD"},
+		{"5.000 KWD", "", "5.000", "KWD"},
+		{"12,500.250 KWD", "en", "12500.250", "KWD"},
+		{"25.000 د.ع", "ar", "25000", "IQD"}, // no decimal places are in use
+		{"IQD 25.000", "en", "25000", "IQD"},
+		{"1.299 LBP", "en", "1299", "LBP"},
 		{"95 per kr", "en", "95", ""}, // a word counts beside the number only
 		{"8 €/kg", "de", "8", "EUR"},
 		{"Only 2 left! €45", "en", "45", "EUR"}, // an amount counts before other numbers
@@ -184,6 +191,9 @@ func TestNumber(t *testing.T) {
 		{"₹3-4 crore", "en", "30000000", "INR"},
 		{"5-10 thousand", "en", "5000", ""},
 		{"3〜4万円", "ja", "30000", "JPY"},
+		{"150k-200k VND", "vi", "150000", "VND"},
+		{"1 Mio. bis 2 Mio. €", "de", "1000000", "EUR"},
+		{"900 Tsd. - 1,2 Mio. €", "de", "900000", "EUR"},
 		{"50-60 cents", "en", "0.5", ""},
 		{"2.399-2.499 lei", "en", "2399", "RON"},
 		{"2.399 – 2.499 Ft", "en", "2399", "HUF"},
@@ -219,6 +229,13 @@ func TestNumber(t *testing.T) {
 		{"5百万円", "ja", "5000000", "JPY"},
 		{"1.5 billion USD", "en", "1500000000", "USD"},
 		{"1,5 Billionen €", "de", "1500000000000", "EUR"},
+		{"450 TEUR", "de", "450000", "EUR"},
+		{"450 T€", "de", "450000", "EUR"},
+		{"3 MEUR", "en", "3000000", "EUR"},
+		{"2 milliards d'euros", "fr", "2000000000", "EUR"},
+		{"2 milioni di euro", "it", "2000000", "EUR"},
+		{"2 millones de euros", "es", "2000000", "EUR"},
+		{"1080p", "en", "1080", ""},
 		{"€5 bin", "en", "5", "EUR"},
 		{"5 mil bags, $9", "en", "9", "USD"},
 		{"8 people, ID 5, room 3 lei", "en", "8", ""}, // words that may be currencies are none here
@@ -270,7 +287,7 @@ func TestNumber(t *testing.T) {
 		}
 	}
 	// Nobody knows whether it is a thousand times as large.
-	for in, tag := range map[string]string{"1.299": "", "12,345": "", "$1.299": "", "1,799 €": "", "1,299-1,399 €": "", "€1,299": "fr", "kr 1,299": "sv"} {
+	for in, tag := range map[string]string{"1.299": "", "12,345": "", "$1.299": "", "1,799 €": "", "1,299-1,399 €": "", "5,000 KWD": "", "5.000 KWD": "de", "1.250 TND": "en", "1.250 DT": "fr", "€1,299": "fr", "kr 1,299": "sv"} {
 		if n, _, err := findNumber(in, tag, ""); !errors.Is(err, errUndecided) {
 			t.Errorf("%q: got %q, %v", in, n, err)
 		}
@@ -278,7 +295,7 @@ func TestNumber(t *testing.T) {
 	// Nor whether a scale or a currency is that of the first number, too, or how large it is.
 	for in, tag := range map[string]string{
 		"1.299 - €1.399": "en", "Phone 12 - $700": "en", "Phone 12 - 700 €": "en", "500-1k €": "en", "$1 - $2 million": "en", "$0.50-95 cents": "en", "5 m €": "en",
-		"€5 m": "en", "5 mil €": "", "$1.5 billion": "",
+		"€5 m": "en", "5 mil €": "", "₹ 45 L": "en", "50p": "en", "99 ct": "de", "$1.5 billion": "",
 	} {
 		if n, _, err := findNumber(in, tag, ""); !errors.Is(err, errScale) {
 			t.Errorf("%q: got %q, %v", in, n, err)

@@ -22,16 +22,21 @@ type numberRange struct {
 	isTitle bool          // a dash between blanks separates them, as in "Phone 12 - $700"
 	money   foundCurrency // before the second number
 	second  string
-	rest    string // what stands behind the second number, or, without one, the first
+	behind  string // the second number
+	rest    string // what the first number is read with: what stands behind the second, but its own scale
 }
 
 // findRange returns the range whose first number stands before behind. "2024-11-28" is none.
 func findRange(behind, tag string) numberRange {
-	m := rangePattern.FindStringSubmatch(behind)
+	own := findScale(behind, tag) // that of "1 Mio. - 2 Mio. €"
+	m := rangePattern.FindStringSubmatch(own.rest)
 	if m == nil {
 		return numberRange{rest: behind}
 	}
-	r := numberRange{found: true, second: m[4], rest: behind[len(m[0]):]}
+	r := numberRange{found: true, second: m[4], behind: own.rest[len(m[0]):]}
+	if r.rest = r.behind; own.places != 0 {
+		r.rest = strings.TrimSuffix(behind, own.rest) + findScale(r.behind, tag).rest
+	}
 	r.isTitle = m[2] != "" && strings.HasPrefix(m[1], " ") && strings.ContainsAny(m[1], "-–—")
 	if m[3] != "" {
 		if tokens := findCurrencies(m[3], tag); len(tokens) == 1 && !tokens[0].isName {
@@ -39,7 +44,7 @@ func findRange(behind, tag string) numberRange {
 			r.money.inFront = true
 		}
 	}
-	if next := strings.TrimLeft(r.rest, "-/."); m[3] != "" && !r.money.found || next != r.rest && strings.IndexAny(next, "0123456789") == 0 {
+	if next := strings.TrimLeft(r.behind, "-/."); m[3] != "" && !r.money.found || next != r.behind && strings.IndexAny(next, "0123456789") == 0 {
 		return numberRange{rest: behind}
 	}
 	return r
@@ -49,14 +54,14 @@ func findRange(behind, tag string) numberRange {
 // stands between before and behind, and its currency is known, or else beside it.
 func (f *foundNumber) checkRange(r numberRange, before, found, behind, tag string, known foundCurrency) {
 	ownMoney := known.found || currencyBefore(before, tag).found
-	s := findScale(r.rest, tag)
+	shared := findScale(r.rest, tag)
 	if !ownMoney && r.money.found && !f.money.found {
 		f.number, f.money, f.err = readAmount(before, found, r.rest, tag, r.money)
 	}
-	if f.err != nil || !f.money.found && s.places == 0 {
+	if f.err != nil || !f.money.found && shared.places == 0 {
 		return
 	}
-	second, _, err := readAmount("", r.second, r.rest, tag, f.money)
+	second, _, err := readAmount("", r.second, r.behind, tag, f.money)
 	a, okA := pipeline.Amount(f.number).Number()
 	b, okB := pipeline.Amount(second).Number()
 	if err != nil || !okA || !okB {
@@ -65,7 +70,7 @@ func (f *foundNumber) checkRange(r numberRange, before, found, behind, tag strin
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, " "))
 	isMuchLess := func(times int64) bool { return new(big.Rat).Mul(a, big.NewRat(times, 1)).Cmp(b) <= 0 }
 	switch {
-	case s.places != 0 && (a.Cmp(b) > 0 || ownMoney && (s.places < 0 || r.money.found)):
+	case r.rest == r.behind && shared.places != 0 && (a.Cmp(b) > 0 || ownMoney && (shared.places < 0 || r.money.found)):
 		f.err = errScale // "500-1k €" and "$1 - $2 million"
 	case a.Cmp(b) > 0:
 		f.number, f.money, f.err = readAmount(before, found, behind, tag, known)

@@ -2,6 +2,7 @@ package values
 
 import (
 	"math/big"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -56,6 +57,18 @@ var (
 	characterScales = map[rune]int{'十': 1, '百': 2, '千': 3, '万': 4, '萬': 4, '億': 8, '亿': 8, '兆': 12, '백': 2, '천': 3, '만': 4, '억': 8, '조': 12}
 )
 
+var (
+	// thousandEuros are the letters at the euro in "450 T€" and "3 MEUR". ofMillions stands between a scale and its currency.
+	thousandEuros = regexp.MustCompile(`^[kKTM](?:€|EUR\b)`)
+	ofMillions    = regexp.MustCompile(`^ (?:de |di |d['’])`)
+	// openCents are cents, pages, carats or more, by languages in which they are often cents.
+	openCents = map[string]*regexp.Regexp{
+		"en": regexp.MustCompile(`^[0-9]{1,2}p\b`), "de": regexp.MustCompile(`^[0-9]{1,2} ?ct\b`), "nl": regexp.MustCompile(`^[0-9]{1,2} ?ct\b`),
+	}
+	// openLakh is what stands behind rupees by the litre or by the hundred thousand.
+	openLakh = regexp.MustCompile(`^ ?L\b`)
+)
+
 func scaleWords(byPlaces map[int]string) map[string]int {
 	places := map[string]int{}
 	for n, words := range byPlaces {
@@ -80,6 +93,7 @@ func findScale(behind, tag string) scale {
 		}
 		s = scale{s.places + next.places, next.rest, s.isShort, s.isOpen || next.isOpen, false}
 	}
+	s.rest = ofMillions.ReplaceAllString(s.rest, " ")
 	return s
 }
 
@@ -95,6 +109,9 @@ func nextScale(behind, tag string) (s scale, found bool) {
 	n = len(strings.TrimSuffix(text[:n], "บาท")) // Thai has no blanks
 	word := strings.ToLower(text[:n])
 	rest := strings.TrimPrefix(text[n:], ".")
+	if thousandEuros.MatchString(text) {
+		return scale{places: map[string]int{"k": 3, "t": 3, "m": 6}[word[:1]], rest: text[1:]}, true
+	}
 	if places, ok := scales[word]; ok {
 		return scale{places: places, rest: rest}, true
 	}

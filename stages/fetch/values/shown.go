@@ -30,7 +30,7 @@ var errUnshown = errors.New("the price of the offer (schema.org) may be a thousa
 // groups, and where the comma may be a decimal one, the same digits in the text of the page decide.
 func (p *shownPage) amountOf(text string, isWritten bool, code string) (n, unit string, err error) {
 	byProgram := !isWritten && pipeline.IsNumber(text)
-	if byProgram && (!oneMark.MatchString(text) || decimals(code) == 3) {
+	if byProgram && (!oneMark.MatchString(text) || writtenDecimals(code) == 3) {
 		return text, code, nil
 	}
 	n, unit, err = findNumber(text, p.tag, code)
