@@ -38,6 +38,7 @@ type scanner struct {
 	counts map[atom.Atom]int // of special elements in stack
 	hidden int               // index of the outermost element that hides what is within, or -1
 	inForm bool              // a form was begun and its end tag has not come
+	name   []byte            // used by tagName
 }
 
 // openElement is an element whose end has not come yet.
@@ -111,7 +112,7 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 			s.handleStartTag(z, true)
 		case html.EndTagToken:
 			ending = ""
-			name, _ := z.TagName()
+			name := s.tagName(z)
 			s.handleEndTag(atom.Lookup(name), name)
 		}
 		if s.isFull() {
@@ -139,7 +140,7 @@ func (e *emitter) checkSize() error {
 
 // handleStartTag opens the element whose start tag z has read, and closes what that ends.
 func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
-	name, more := z.TagName()
+	name := s.tagName(z)
 	el := element{atom: atom.Lookup(name)}
 	el.kind = elementKinds[el.atom]
 	if s.inForeign() && !s.isIntegrationPoint() {
@@ -147,7 +148,7 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 			z.NextIsNotRawText()
 			el.kind = foreignKind(s.stack[len(s.stack)-1].kind, string(name))
 			if el.kind&skip == 0 || el.atom == atom.AnnotationXml {
-				el.readAttributes(z, more)
+				el.readAttributes(z)
 			}
 			if !selfClosing {
 				s.push(&el, name)
@@ -160,7 +161,7 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 			s.closeFrom(len(s.stack) - 1)
 		}
 	}
-	el.readAttributes(z, more)
+	el.readAttributes(z)
 	switch el.atom {
 	case atom.Html:
 		s.lang = cmp.Or(s.lang, el.lang)
@@ -196,10 +197,29 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	}
 }
 
-// readAttributes sets what the attributes that z has read say of el. more is set if there are any.
-func (el *element) readAttributes(z *html.Tokenizer, more bool) {
+// tagName returns the name of the tag that z has read, in small letters. z.TagName would allocate one for each.
+func (s *scanner) tagName(z *html.Tokenizer) []byte {
+	raw := bytes.TrimPrefix(z.Raw()[1:], []byte("/"))
+	s.name = s.name[:0]
+	for _, c := range raw {
+		switch {
+		case c == ' ', c == '\n', c == '\r', c == '\t', c == '\f', c == '/', c == '>':
+			return s.name
+		case c == 0:
+			name, _ := z.TagName()
+			return name
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		s.name = append(s.name, c)
+	}
+	return s.name
+}
+
+// readAttributes sets what the attributes that z has read say of el.
+func (el *element) readAttributes(z *html.Tokenizer) {
 	var seen attribute
-	for more {
+	for more := true; more; {
 		var key, value []byte
 		key, value, more = z.TagAttr()
 		if a := attributeOf(key); a != 0 && a&^seen != 0 && el.wants(a) { // the first of a name counts
