@@ -165,10 +165,9 @@ func cannotBeUTF16(name string, body []byte) bool {
 
 // declaredCharset returns the charset that the header or the page names.
 func declaredCharset(body []byte, contentType string) (string, encoding.Encoding) {
-	if _, params, err := mime.ParseMediaType(contentType); err == nil {
-		if name, enc := lookupCharset(params["charset"]); enc != nil {
-			return name, enc
-		}
+	label, _, _ := strings.Cut(In(contentType), ",") // a proxy joins several headers with commas
+	if name, enc := lookupCharset(label); enc != nil {
+		return name, enc
 	}
 	return pageCharset(body, contentType)
 }
@@ -272,7 +271,7 @@ func charsetOfMeta(z *html.Tokenizer, more bool) (string, encoding.Encoding) {
 // charsetWord finds the word in any case. To lower the case of what strangers wrote may change its length.
 var charsetWord = regexp.MustCompile(`(?i)charset`)
 
-// In returns the charset that s names as HTML finds it in the content of a meta element: with or without a
+// In returns the charset that s, a media type, names as HTML finds it in the content of a meta element: with or without a
 // semicolon before "charset=" and quotes behind it. It is empty if there is none.
 func In(s string) string {
 	const space = " \t\n\f\r"
