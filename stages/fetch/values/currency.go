@@ -288,7 +288,7 @@ func findCurrency(before, number, behind, tag string) foundCurrency {
 		}
 		a.inFront = true
 		return a.foundCurrency
-	case a.found && (!b.found || a.gap <= b.gap && !(a.isName && !b.beside && b.gap <= 1)): // "ID 77 €" is no dinar
+	case a.found && (!b.found || a.gap <= b.gap && (!a.isName || b.beside || b.gap > 1)): // "ID 77 €" is no dinar
 		a.inFront = true
 		return a.foundCurrency
 	case b.found:

@@ -75,7 +75,7 @@ func joinDecimals(before, found, behind, tag string) (number, rest string, sign 
 			continue
 		}
 		rest := behind[m[3]:]
-		if money := besideOf(before, rest, tag); money.found && decimals(money.code) == 2 && (pattern == colonDecimals || !(inFront.isName && money.code != inFront.code) && isBare(before, tag) && isBare(rest, tag)) {
+		if money := besideOf(before, rest, tag); money.found && decimals(money.code) == 2 && (pattern == colonDecimals || (!inFront.isName || money.code == inFront.code) && isBare(before, tag) && isBare(rest, tag)) {
 			return withDecimals(found, behind[m[2]:m[3]]), rest, money.foundCurrency
 		}
 	}

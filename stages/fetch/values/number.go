@@ -179,7 +179,7 @@ func readAmount(before, found, behind, tag string, known foundCurrency) (n strin
 	} else if cents := openCents[baseOf(tag)]; !money.found && cents != nil && cents.MatchString(found+behind) {
 		s.isOpen = true
 	}
-	if s.isOpen && !(s.isMillion && money.inFront && behind[0] != ' ') {
+	if s.isOpen && (!s.isMillion || !money.inFront || behind[0] == ' ') {
 		return "", money, errScale
 	}
 	n, err = plainNumber(before, found, behind, s, money, tag)

@@ -38,7 +38,7 @@ var (
 	})
 	shortScales = scaleWords(map[int]string{3: "k rb mii mila mille ezer tis tys", 6: "m mn jt", 5: "lac lacs", 7: "cr", 9: "bn md mds", 12: "tn"})
 	// scaleStems are the beginnings of words that are inflected.
-	scaleStems = []struct {
+	scaleStems = []struct { //nolint:misspell // other languages
 		stem   string
 		places int
 	}{
