@@ -38,12 +38,12 @@ var (
 	})
 	shortScales = scaleWords(map[int]string{3: "k rb mii mila mille ezer tis tys", 6: "m mn jt", 5: "lac lacs", 7: "cr", 9: "bn md mds", 12: "tn"})
 	// scaleStems are the beginnings of words that are inflected.
-	scaleStems = []struct { //nolint:misspell // other languages
+	scaleStems = []struct {
 		stem   string
 		places int
 	}{
 		{"milliard", 9}, {"miliard", 9}, {"miljard", 9}, {"milijard", 9}, {"миллиард", 9}, {"мільярд", 9}, {"милиард", 9}, {"милијард", 9},
-		{"million", 6}, {"milion", 6}, {"miljon", 6}, {"milijun", 6}, {"milijon", 6}, {"миллион", 6}, {"мільйон", 6}, {"милион", 6}, {"bilion", 12}, {"biljon", 12},
+		{"million", 6}, {"milion", 6}, {"miljon", 6}, {"milijun", 6}, {"milijon", 6}, {"миллион", 6}, {"мільйон", 6}, {"милион", 6}, {"bilion", 12}, {"biljon", 12}, //nolint:misspell // other languages
 	}
 	// localScales differ from language to language. Where that of the page has none of them, nobody knows for how much
 	// they stand.
