@@ -43,7 +43,7 @@ type candidate struct {
 	bag    []int32 // its sorted symbols
 	weight int64
 	line   bool // see findLines
-	titled bool // it belongs to the item with the same title, and to no other
+	titled bool // it belongs to the unit with the same title or words, and to no other
 }
 
 // relate joins in groups the units of p without a pair that belong together.
@@ -55,6 +55,7 @@ func (c *comparison) relate(p unitPairs, groups *unionFind) {
 	r.findTrust(p)
 	r.joinSameKeys()
 	r.joinSameTitles(p)
+	r.joinSameWords(p)
 	r.joinWithinGaps()
 	r.joinAcrossGaps()
 	r.joinReplaced()

@@ -33,12 +33,10 @@ func (r *relation) joinSameTitles(p unitPairs) {
 		if !ok || i < 0 || j < 0 {
 			continue
 		}
-		a, b := &r.old[i], &r.new[j]
-		isKeyed := haveOneList(a.Unit, b.Unit) && r.trusted[a.Key.List()] != untrusted
-		if isKeyed || r.groups.joined[i] || r.groups.joined[len(r.old)+j] || !r.haveOneShape(a, b) {
+		if !r.mayBeNamesakes(i, j) || !r.haveOneShape(&r.old[i], &r.new[j]) {
 			continue
 		}
-		if mayBeRank(r.comparison.old, a.Unit) {
+		if mayBeRank(r.comparison.old, r.old[i].Unit) {
 			ranks = append(ranks, [2]int{i, j})
 		} else {
 			r.joinTitled(i, j)
@@ -50,6 +48,14 @@ func (r *relation) joinSameTitles(p unitPairs) {
 	for _, at := range ranks {
 		r.joinTitled(at[0], at[1])
 	}
+}
+
+// mayBeNamesakes reports whether what names units i and j may count: they belong to no other unit, and no keys do it
+// better.
+func (r *relation) mayBeNamesakes(i, j int) bool {
+	a, b := &r.old[i], &r.new[j]
+	isKeyed := haveOneList(a.Unit, b.Unit) && r.trusted[a.Key.List()] != untrusted
+	return !isKeyed && !r.groups.joined[i] && !r.groups.joined[len(r.old)+j]
 }
 
 func (r *relation) joinTitled(i, j int) {

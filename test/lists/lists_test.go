@@ -177,6 +177,48 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestScores: entries that share all of their words with others are known by them together, however their numbers
+// change and order them.
+func TestScores(t *testing.T) {
+	vocabulary := strings.Fields("amber basalt cedar delta ember fjord granite harbor indigo jasmine kelp lagoon maple")
+	team := func(i int) string {
+		n := len(vocabulary)
+		return fmt.Sprintf("%s %s %s", vocabulary[i%n], vocabulary[(i+1+i/n)%n], vocabulary[(i+3+2*(i/n))%n])
+	}
+	board := func(from, to int, points func(i int) int) (all []item) {
+		for i := from; i < to; i++ {
+			all = append(all, item{fmt.Sprint("/", i), []string{fmt.Sprintf("%s (%d points)", team(i), points(i))}})
+		}
+		slices.SortStableFunc(all, func(a, b item) int {
+			return strings.Compare(a.parts[0][len(a.parts[0])-12:], b.parts[0][len(b.parts[0])-12:])
+		})
+		return all
+	}
+	old, new := board(0, 60, func(i int) int { return 1000 + 7*i }), board(0, 60, func(i int) int { return 9000 - 11*i })
+	came := append(slices.Clone(new), item{"/60", []string{"quartz lagoon amber (12 points)"}})
+	slots := func(a, b string) []item {
+		return items("/1: 10:00 to 11:30 Ann "+a, "/2: 11:00 to 12:30 Ann "+b, "/3: 12:00 to 13:30 Bob free", "/4: 13:00 to 14:30 Bob taken",
+			"/5: 14:00 to 15:30 Cid free", "/6: 15:00 to 16:30 Cid taken")
+	}
+	for _, tt := range []struct {
+		name     string
+		old, new []item
+		keywords []string
+		want     []string
+	}{
+		{"all scores", old, new, append(vocabulary, "points"), []string{}},
+		{"all scores, and one came", old, came, []string{"quartz", "lagoon", "cedar"}, []string{"+lagoon", "+quartz"}},
+		{"another hour is free", slots("free", "taken"), slots("taken", "free"), []string{"free"}, []string{"+free", "-free"}},
+	} {
+		for name := range templates {
+			c := changeOf(t, "text/html", page(name, tt.old, false), page(name, tt.new, false))
+			if got := told(&c, tt.keywords...); !slices.Equal(got, tt.want) {
+				t.Errorf("%s, as %s: told %q, want %q", tt.name, name, got, tt.want)
+			}
+		}
+	}
+}
+
 // TestItems: groups say what became of an item.
 func TestItems(t *testing.T) {
 	release := func(v string) []byte {

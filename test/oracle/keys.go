@@ -83,6 +83,14 @@ func (c *Change) trustLists(us, rest [2][]unit, ws weights) verdicts {
 	return vs
 }
 
+// between returns what the keys of two units say; nothing where these are not of one list.
+func (vs verdicts) between(u, v unit) verdict {
+	if !u.key.isComparable(v.key) {
+		return untrusted
+	}
+	return vs[u.key.List]
+}
+
 func trustIf(yes bool) verdict {
 	if yes {
 		return trusted

@@ -100,6 +100,14 @@ func (c *Change) relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 		old[e.old].titled, new[e.new].titled = true, true
 	}
 	join(titled)
+	named, ok := c.pairWords(us, rest, free, vs)
+	if !ok {
+		return nil, false
+	}
+	for _, e := range named {
+		old[e.old].titled, new[e.new].titled = true, true
+	}
+	join(named)
 	var alone []unitPair
 	for i, last := 0, -1; i < len(old); i++ {
 		if old[i].gap == last {

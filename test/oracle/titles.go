@@ -50,14 +50,12 @@ func (c *Change) pairTitles(us, rest [2][]unit, free [2][]bool, ws weights, vs v
 		}
 		e := unitPair{at[0], there[0]}
 		u, v := rest[oldSide][e.old], rest[newSide][e.new]
-		if u.key.isComparable(v.key) {
-			switch vs[u.key.List] {
-			case unsure:
-				return nil, false
-			case untrusted:
-			default:
-				continue
-			}
+		switch vs.between(u, v) {
+		case unsure:
+			return nil, false
+		case untrusted:
+		default:
+			continue
 		}
 		if !haveOneShape(u, v) {
 			continue
