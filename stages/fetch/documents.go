@@ -111,9 +111,10 @@ func (s source) document(ctx context.Context, o *flow.Outcome, doc flow.RequestD
 	return nil
 }
 
-// setText makes o the outcome of a document whose text is t, which may be the one that is known.
+// setText makes o the outcome of a document whose text is t, which may be the one that is known: in a feed another item
+// may have the same text.
 func setText(o *flow.Outcome, doc flow.RequestDocument, t pipeline.Text) {
-	if o.TextHash = text.Hash(t.Content); o.TextHash == doc.TextHash {
+	if o.TextHash = text.Hash(t.Content + strings.Join(o.Items, "")); o.TextHash == doc.TextHash {
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return
 	}

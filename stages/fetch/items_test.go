@@ -32,6 +32,17 @@ func readItems(t *testing.T, mediaType, body string, view pipeline.View) (flow.O
 	return os[0], strings.TrimSpace(strings.NewReplacer(string(pipeline.ItemStart), "", string(pipeline.ItemEnd), "", "\n", " ").Replace(content))
 }
 
+// TestItemWithWordsOfAnother: a feed with another item is another text, though the words are the same.
+func TestItemWithWordsOfAnother(t *testing.T) {
+	hash := func(guid string) string {
+		o, _ := readItems(t, "text/xml", `<rss><channel><item><guid>`+guid+`</guid><title>A</title></item></channel></rss>`, pipeline.View{})
+		return o.TextHash
+	}
+	if hash("1") == hash("2") || hash("1") != hash("1") {
+		t.Error("the hash does not tell the items apart")
+	}
+}
+
 func TestItems(t *testing.T) {
 	rss := func(items string) string { return `<rss><channel><title>Feed</title>` + items + `</channel></rss>` }
 	for name, c := range map[string]struct {

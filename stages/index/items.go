@@ -108,6 +108,7 @@ func (f feed) compare(content string, keys []pipeline.Key, ids []string, otherRu
 		r.keys = append(r.keys, item.keys...)
 	}
 	present := make(map[string]bool, len(items))
+	unknown := 0
 	for i, item := range items {
 		key, err := base64.RawURLEncoding.DecodeString(ids[i])
 		if err != nil || len(key) != keySize || present[string(key)] {
@@ -119,6 +120,7 @@ func (f feed) compare(content string, keys []pipeline.Key, ids []string, otherRu
 		switch earlier, ok := known[string(key)]; {
 		case !ok:
 			r.isNews = true
+			unknown++
 		case otherRules || bytes.Equal(earlier, sum):
 			keep(item)
 			_, there := before[string(key)]
@@ -134,6 +136,9 @@ func (f feed) compare(content string, keys []pipeline.Key, ids []string, otherRu
 		}
 	}
 	r.base = base.String()
+	if unknown > 1 && unknown == len(items) && content == f.Text {
+		r.isNews = false // the feed gives all of its items another id at each fetch
+	}
 	return r, true
 }
 
