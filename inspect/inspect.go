@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/restless"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -175,6 +176,9 @@ func (d Document) RestlessText() string {
 	places := "1 place muted"
 	if d.Restless.Count != 1 {
 		places = fmt.Sprintf("%d places muted", d.Restless.Count)
+	}
+	if d.Restless.Count >= restless.MaxPlaces {
+		places += ", as many as can be (further ones are told, unless ignore or remove leaves them out)"
 	}
 	if d.Restless.Whole {
 		places = "nothing changes but places that change at nearly every check"

@@ -292,8 +292,7 @@ const maxRemoveTrials = 4
 // remove returns a selector of the element whose text is place, by its ID, its class or its name. It is empty where
 // there is none, and where the body of the page is not stored.
 func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d index.Document, place restless.Turning) (string, error) {
-	want := withoutSpace(t.last[place.Start:place.End])
-	if want == "" {
+	if withoutSpace(t.last[place.Start:place.End]) == "" {
 		return "", nil
 	}
 	body, err := index.LoadBody(st, p, d)
@@ -308,9 +307,15 @@ func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d inde
 	if err != nil {
 		return "", nil
 	}
-	if has, err := fetch.ReadAgain(ctx, raw, t.view, builtinReaders()); err != nil || has != t.last {
+	// The body is that of the last version, of which the text of the last check may be none: then other words stand at
+	// the place.
+	has, err := fetch.ReadAgain(ctx, raw, t.view, builtinReaders())
+	all, above, below := blocksOf(has), blocksOf(t.last[:place.Start]), blocksOf(t.last[place.End:])
+	n := len(all) - len(below)
+	if err != nil || n <= len(above) || !slices.Equal(all[:len(above)], above) || !slices.Equal(all[n:], below) {
 		return "", ctx.Err()
 	}
+	want := withoutSpace(strings.Join(all[len(above):n], ""))
 	count := make(map[string]int)
 	var found []string
 	for n := range root.Descendants() {
@@ -323,7 +328,7 @@ func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d inde
 		}
 	}
 	found = slices.DeleteFunc(found, func(name string) bool { return count[name] > 1 })
-	rest := append(blocksOf(t.last[:place.Start]), blocksOf(t.last[place.End:])...)
+	rest := slices.Concat(above, below)
 	for _, name := range found[:min(len(found), maxRemoveTrials)] {
 		v := t.view
 		v.Remove = append(slices.Clone(v.Remove), pipeline.Selector{CSS: name})

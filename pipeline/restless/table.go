@@ -26,8 +26,10 @@ const (
 	window    = 4
 	calmAfter = 64
 	minShare  = 4
-	maxPlaces = 64 // of a Table
 )
+
+// MaxPlaces is how many places a Table holds. Others are told.
+const MaxPlaces = 64
 
 // Place is a number in the blocks of one shape: the first, the second and so on.
 type Place struct {
@@ -155,14 +157,14 @@ func (t *Table) mark(p Place, check uint64, entries map[Place]int) {
 // forget drops the entries that stood, and of too many those that stood longest.
 func (t *Table) forget(check uint64) {
 	t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return check-e.Marks[0] > calmAfter })
-	if len(t.Entries) <= maxPlaces {
+	if len(t.Entries) <= MaxPlaces {
 		return
 	}
 	slices.SortStableFunc(t.Entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(min(b.Began, 1), min(a.Began, 1)), cmp.Compare(b.Marks[0], a.Marks[0]),
 			cmp.Compare(b.Marks[1], a.Marks[1]), cmp.Compare(a.Shape, b.Shape), cmp.Compare(a.Nth, b.Nth))
 	})
-	t.Entries = t.Entries[:maxPlaces]
+	t.Entries, t.Other = t.Entries[:MaxPlaces], check // of those that are dropped the next changes are told
 }
 
 // begin returns the places that became restless and were not named yet.

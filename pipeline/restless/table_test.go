@@ -18,10 +18,14 @@ func TestManyPlaces(t *testing.T) {
 		return b.String()
 	}
 	var table Table
+	var l Lesson
 	for check := range uint64(3) {
-		table.Learn(text(int(check)*100_000), text(int(check+1)*100_000), check+1, time.Second)
+		l = table.Learn(text(int(check)*100_000), text(int(check+1)*100_000), check+1, time.Second)
 	}
-	if n := len(table.Entries); n > maxPlaces {
-		t.Errorf("the table has %d entries, want %d at most", n, maxPlaces)
+	if n := len(table.Entries); n > MaxPlaces {
+		t.Errorf("the table has %d entries, want %d at most", n, MaxPlaces)
+	}
+	if l.Began.Count != MaxPlaces || l.Began.Whole {
+		t.Errorf("%d places began to be restless, and nothing else changes: %v", l.Began.Count, l.Began.Whole)
 	}
 }

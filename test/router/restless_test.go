@@ -185,4 +185,12 @@ func TestAdvertisementIsMutedAfterAYes(t *testing.T) {
 	if len(e.Proposals) != 1 || e.Proposals[0].YAML() != "remove: ['aside']" {
 		t.Errorf("the proposals are %+v", e.Proposals)
 	}
+	// With confirm hardly a check makes a version, so that the stored page has the words of an earlier one.
+	others := func(i int) string {
+		return strings.Replace(page(i), "</aside>", " of "+strings.Repeat("x", i+1)+"</aside>", 1)
+	}
+	cfg, _, _ = watchTurning(t, 11, others, func(s *pipeline.Subscription) { s.Keywords, s.Confirm = []string{"Argus"}, 2 })
+	if e = explainPage(t, cfg, inspect.ExplainFilter{}); len(e.Proposals) != 1 || e.Proposals[0].YAML() != "remove: ['aside']" {
+		t.Errorf("with confirm the proposals are %+v", e.Proposals)
+	}
 }
