@@ -8,8 +8,8 @@ import (
 
 // joinSameWords joins units of one gap that differ in their numbers and signs alone, such as the entries of a score
 // board, if no other unit of either text has the same words in this order. Numbers may name the units as well: where
-// "10:00 free" and "11:00 taken" became "10:00 taken" and "11:00 free", all numbers went to other words, and the units
-// with the same numbers are joined. Where only half of them did, it is open what happened.
+// "Room 1 free" and "Room 2 taken" became "Room 1 taken" and "Room 2 free", all labels went to other words, and the units
+// with the same label are joined. Where only half of them did, it is open what happened.
 func (r *relation) joinSameWords(p unitPairs) {
 	olds, news := r.findNames(r.comparison.old, r.old), r.findNames(r.comparison.new, r.new)
 	pairs := make(map[string][2]int)
@@ -25,14 +25,14 @@ func (r *relation) joinSameWords(p unitPairs) {
 	d := r.comparison.old
 	for o, u := range p.newUnit {
 		if u >= 0 && countUnitTokens(d, o) <= text.MaxItem {
-			words, _ := r.wordsAndNumbers(d, d.Units[o])
+			words, _ := r.wordsAndLabel(d, d.Units[o])
 			delete(pairs, words)
 		}
 	}
-	var moved [][2]int // the units with the numbers of a pair's old one
+	var moved [][2]int // the units with the label of a pair's old one
 	for _, at := range pairs {
-		numbers := olds.numbersOf[at[0]]
-		if k, ok := news.numbers[numbers]; ok && k >= 0 && k != at[1] && olds.numbers[numbers] >= 0 {
+		label := olds.labelOf[at[0]]
+		if k, ok := news.labels[label]; ok && k >= 0 && k != at[1] && olds.labels[label] >= 0 {
 			moved = append(moved, [2]int{at[0], k})
 		}
 	}
@@ -50,11 +50,11 @@ func (r *relation) joinSameWords(p unitPairs) {
 	}
 }
 
-// names are what short candidates are called: their words in order, and their numbers. A name that several have leads
+// names are what short candidates are called: their words in order, and their label. A name that several have leads
 // to none.
 type names struct {
-	words, numbers map[string]int
-	numbersOf      []string
+	words, labels map[string]int
+	labelOf       []string
 }
 
 // findNames returns the names of all, which are units of d.
@@ -70,33 +70,35 @@ func (r *relation) findNames(d *text.Doc, all []candidate) names {
 	}
 	for i, c := range all {
 		if len(c.bag) <= text.MaxItem {
-			words, numbers := r.wordsAndNumbers(d, c.Unit)
+			words, label := r.wordsAndLabel(d, c.Unit)
 			note(n.words, words, i)
-			note(n.numbers, numbers, i)
-			n.numbersOf[i] = numbers
+			note(n.labels, label, i)
+			n.labelOf[i] = label
 		}
 	}
 	return n
 }
 
-// wordsAndNumbers returns the symbols of the words and of the numbers of a unit. A sign is neither. A lone number in
-// front of the words may be a rank, and is left out.
-func (r *relation) wordsAndNumbers(d *text.Doc, u text.Unit) (words, numbers string) {
-	var w, n []byte
-	isRank := false
+// wordsAndLabel returns the symbols of the words of a unit, and those of its label: the words and numbers up to the last
+// number. A sign is neither. A lone number in front of the words may be a rank, and is no label.
+func (r *relation) wordsAndLabel(d *text.Doc, u text.Unit) (words, label string) {
+	var w, l []byte
+	end := 0
 	for t := d.Blocks[u.FirstBlock].First; t < d.Blocks[u.LastBlock-1].Last; t++ {
-		token := d.Text(t)
-		symbol, _ := r.symbols.knownToken(token)
-		switch folded := r.symbols.fold(token); {
-		case folded[0] >= '0' && folded[0] <= '9':
-			isRank = len(w)+len(n) == 0
-			n = binary.LittleEndian.AppendUint32(n, uint32(symbol))
-		case !text.IsSign(folded):
+		folded := r.symbols.fold(d.Text(t))
+		if text.IsSign(folded) {
+			continue
+		}
+		symbol, _ := r.symbols.knownToken(folded)
+		l = binary.LittleEndian.AppendUint32(l, uint32(symbol))
+		if folded[0] >= '0' && folded[0] <= '9' {
+			end = len(l)
+		} else {
 			w = binary.LittleEndian.AppendUint32(w, uint32(symbol))
 		}
 	}
-	if isRank {
-		n = nil
+	if isRank := end == 4; isRank {
+		end = 0
 	}
-	return string(w), string(n)
+	return string(w), string(l[:end])
 }

@@ -208,6 +208,8 @@ func TestScores(t *testing.T) {
 	}{
 		{"all scores", old, new, append(vocabulary, "points"), []string{}},
 		{"all scores, and one came", old, came, []string{"quartz", "lagoon", "cedar"}, []string{"+lagoon", "+quartz"}},
+		{"two prices change places", items("/1: red oak lamp 12 EUR", "/2: red ash lamp 7 EUR", "/3: blue oak lamp 30 EUR", "/4: blue ash lamp 5 EUR"),
+			items("/1: red oak lamp 7 EUR", "/2: red ash lamp 12 EUR", "/3: blue oak lamp 30 EUR", "/4: blue ash lamp 5 EUR"), []string{"oak", "ash"}, []string{}},
 		{"another hour is free", slots("free", "taken"), slots("taken", "free"), []string{"free"}, []string{"+free", "-free"}},
 	} {
 		for name := range templates {

@@ -2,27 +2,25 @@ package oracle
 
 import "strings"
 
-// wordsAndNumbers returns the words and the numbers of u in order. A sign is neither. A lone number in front of the
-// words may be a rank, and is none either.
-func wordsAndNumbers(u unit) (words, numbers []string) {
-	first := ""
+// wordsAndLabel returns the words of u in order, and its label: words and numbers up to the last number. A sign is
+// neither. A lone number in front of the words may be a rank, and is no label.
+func wordsAndLabel(u unit) (words, label []string) {
+	var all []string
 	for _, w := range foldedWords(u.tokens) {
 		if isSign(w) {
 			continue
 		}
-		if first == "" {
-			first = w
-		}
+		all = append(all, w)
 		if strings.ContainsAny(w[:1], "0123456789") {
-			numbers = append(numbers, w)
+			label = all
 		} else {
 			words = append(words, w)
 		}
 	}
-	if len(numbers) == 1 && numbers[0] == first {
-		numbers = nil
+	if len(label) == 1 {
+		label = nil
 	}
-	return words, numbers
+	return words, label
 }
 
 // named are units by a name of theirs. Long units have none.
@@ -37,11 +35,10 @@ func named(us []unit, name func(unit) []string) map[string][]int {
 }
 
 // pairWords pairs the left-over units of one gap of which the words without the numbers are those of one unit of each
-// page; where all of these numbers are those of another new unit, it pairs these by the numbers; where half of them are,
-// none. ok is false where it is open whether the keys of two of them are trusted.
+// page; where all labels are those of another new unit, it pairs these by the labels; where half of them are, none. ok is false where it is open whether the keys of two of them are trusted.
 func (c *Change) pairWords(us, rest [2][]unit, free [2][]bool, vs verdicts) (es []unitPair, ok bool) {
-	words := func(u unit) []string { w, _ := wordsAndNumbers(u); return w }
-	numbers := func(u unit) []string { _, n := wordsAndNumbers(u); return n }
+	words := func(u unit) []string { w, _ := wordsAndLabel(u); return w }
+	label := func(u unit) []string { _, l := wordsAndLabel(u); return l }
 	ok = true
 	mayPair := func(i, j int) bool {
 		u, v := rest[oldSide][i], rest[newSide][j]
@@ -54,7 +51,7 @@ func (c *Change) pairWords(us, rest [2][]unit, free [2][]bool, vs verdicts) (es 
 	}
 	var moved []unitPair
 	have, haveNow := named(us[oldSide], words), named(us[newSide], words)
-	byNumbers, byNumbersNow := named(rest[oldSide], numbers), named(rest[newSide], numbers)
+	byLabel, byLabelNow := named(rest[oldSide], label), named(rest[newSide], label)
 	theirs := named(rest[newSide], words)
 	for name, at := range named(rest[oldSide], words) {
 		there := theirs[name]
@@ -62,8 +59,8 @@ func (c *Change) pairWords(us, rest [2][]unit, free [2][]bool, vs verdicts) (es 
 			continue
 		}
 		es = append(es, unitPair{at[0], there[0]})
-		n := strings.Join(numbers(rest[oldSide][at[0]]), " ")
-		if now := byNumbersNow[n]; len(byNumbers[n]) == 1 && len(now) == 1 && now[0] != there[0] {
+		n := strings.Join(label(rest[oldSide][at[0]]), " ")
+		if now := byLabelNow[n]; len(byLabel[n]) == 1 && len(now) == 1 && now[0] != there[0] {
 			moved = append(moved, unitPair{at[0], now[0]})
 		}
 	}
