@@ -7,9 +7,9 @@ import (
 )
 
 // joinSameWords joins units of one gap that differ in their numbers and signs alone, such as the entries of a score
-// board, if no other unit of either text has the same words in this order. Numbers may name the units as well: where
-// "Room 1 free" and "Room 2 taken" became "Room 1 taken" and "Room 2 free", all labels went to other words, and the units
-// with the same label are joined. Where only half of them did, it is open what happened.
+// board, if no other unit of either text has the same words in this order. Labels may name the units as well: where
+// "Room 1 free" and "Room 2 taken" became "Room 1 taken" and "Room 2 free", all labels went to other words, and the
+// units with the same label are joined. Where only half of them did, it is open what happened.
 func (r *relation) joinSameWords(p unitPairs) {
 	olds, news := r.findNames(r.comparison.old, r.old), r.findNames(r.comparison.new, r.new)
 	pairs := make(map[string][2]int)
@@ -79,8 +79,8 @@ func (r *relation) findNames(d *text.Doc, all []candidate) names {
 	return n
 }
 
-// wordsAndLabel returns the symbols of the words of a unit, and those of its label: the words and numbers up to the last
-// number. A sign is neither. A lone number in front of the words may be a rank, and is no label.
+// wordsAndLabel returns the symbols of the words of a unit, and those of its label: the words and numbers up to the
+// last number. A sign is neither. A lone number in front of the words may be a rank, and is no label.
 func (r *relation) wordsAndLabel(d *text.Doc, u text.Unit) (words, label string) {
 	var w, l []byte
 	end := 0

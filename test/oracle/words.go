@@ -35,7 +35,8 @@ func named(us []unit, name func(unit) []string) map[string][]int {
 }
 
 // pairWords pairs the left-over units of one gap of which the words without the numbers are those of one unit of each
-// page; where all labels are those of another new unit, it pairs these by the labels; where half of them are, none. ok is false where it is open whether the keys of two of them are trusted.
+// page. Where all labels are those of another new unit, it pairs these by the labels; where half of them are, none. ok
+// is false where it is open whether the keys of two of them are trusted.
 func (c *Change) pairWords(us, rest [2][]unit, free [2][]bool, vs verdicts) (es []unitPair, ok bool) {
 	words := func(u unit) []string { w, _ := wordsAndLabel(u); return w }
 	label := func(u unit) []string { _, l := wordsAndLabel(u); return l }
