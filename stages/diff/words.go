@@ -23,8 +23,17 @@ func (r *relation) joinSameWords(p unitPairs) {
 	}
 	// Units with a pair have the same words in both texts.
 	d := r.comparison.old
+	begins := make(map[uint32]bool) // the first words of pairs, by which most units are passed over
+	for words := range pairs {
+		begins[binary.LittleEndian.Uint32([]byte(words))] = true
+	}
 	for o, u := range p.newUnit {
-		if u >= 0 && countUnitTokens(d, o) <= text.MaxItem {
+		if u < 0 || countUnitTokens(d, o) > text.MaxItem {
+			continue
+		}
+		first := r.symbols.fold(d.Text(d.Blocks[d.Units[o].FirstBlock].First))
+		symbol, _ := r.symbols.knownToken(first)
+		if begins[uint32(symbol)] || first[0] >= '0' && first[0] <= '9' || text.IsSign(first) {
 			words, _ := r.wordsAndLabel(d, d.Units[o])
 			delete(pairs, words)
 		}
