@@ -266,8 +266,8 @@ type Mode int
 const (
 	// ModeAll watches and delivers.
 	ModeAll Mode = iota
-	// ModeDeliver delivers pending and replayed notifications. It checks no page and leaves
-	// subscriptions as they are, whatever Config.Subscriptions says.
+	// ModeDeliver delivers what Retry and Replay ask for, and ends with Finish as soon as each of these notifications
+	// was attempted. It checks no page and leaves subscriptions as they are, whatever Config.Subscriptions says.
 	ModeDeliver
 	// ModeCommands carries out commands such as Cancel, and answers List and Explain. It does
 	// nothing else, so that it needs no configuration.
@@ -278,7 +278,7 @@ const (
 func (m Mode) groupsWithoutWakes() []string {
 	switch m {
 	case ModeDeliver:
-		return []string{flow.GroupIndex}
+		return []string{flow.GroupIndex, flow.GroupDelivery}
 	case ModeCommands:
 		return []string{flow.GroupIndex, flow.GroupMatch, flow.GroupDelivery}
 	}

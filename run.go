@@ -345,6 +345,9 @@ func (r *run) drain(ctx context.Context) error {
 			}
 			// The drain does not wait beyond until for a receiver that keeps failing.
 			due, _ := r.stages.delivery.Backlog(max(time.Until(until), 0))
+			if r.cfg.Mode == ModeDeliver {
+				due = 0 // no attempt follows one that failed
+			}
 			idle := r.transport.Idle()
 			quiet := due == 0 && idle && r.stages.delivery.Idle(held)
 			now := r.transport.Activity()

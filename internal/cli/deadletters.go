@@ -142,6 +142,11 @@ func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) er
 				return err
 			}
 			asked.add(letters)
+			for to := range asked { // what is pending there goes before them
+				if _, err := m.Retry(ctx, vokter.RetryFilter{Sink: to.Sink}); err != nil {
+					return err
+				}
+			}
 		}
 		var err error
 		if done.Replayed.Replayed, err = m.Replay(ctx, f); err != nil {
@@ -319,8 +324,8 @@ func (a *app) retryVerb() *cobra.Command {
 		Long: "Attempts to deliver pending notifications now, not when their next attempt is due: those of all sinks, of one, or " +
 			"with a URL those of all sinks with a pending notification about that page. Each sink gets them in order. A digest " +
 			"still waits for its time.\n\n" +
-			"A running process makes the attempts itself; list --sinks shows the results. Where no process runs, this one delivers, " +
-			"with the sinks of -c FILE, and ends.",
+			"A running process makes the attempts itself; list --sinks shows the results. Where no process runs, this one " +
+			"attempts each once, with the sinks of -c FILE, and ends.",
 		Example: `  vokter-stream retry --sink ops -c vokter.yaml
   vokter-stream retry https://example.com/terms --data ./data`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -339,6 +344,14 @@ func (a *app) retryVerb() *cobra.Command {
 	}, outputFlags|pipelineFlags|configFlags)
 	cmd.Flags().StringVar(&f.Sink, "sink", "", "only the sink `NAME`")
 	return cmd
+}
+
+// retried is the result of a retry that this process made.
+type retried struct {
+	vokter.Retried
+	// Pending counts the notifications that are still pending, and Reason says why.
+	Pending int    `json:"pending"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
@@ -365,17 +378,26 @@ func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
 		}
 		var failed []error
 		for _, t := range tried {
-			m.out.printJSON("retry", t)
-			i := slices.IndexFunc(left, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink })
+			if t.Elsewhere {
+				m.out.printDone("retry", t, "%s: another process owns it and was asked to attempt its notifications", t.Sink)
+				continue
+			}
+			if m.router == nil {
+				m.out.printDone("retry", t, "%s: %s attempted now", t.Sink, notificationsAre(t.Waiting))
+				continue
+			}
+			done := retried{Retried: t}
+			if i := slices.IndexFunc(left, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink }); i >= 0 {
+				done.Pending, done.Reason = left[i].Pending, left[i].Reason
+			}
+			m.out.printJSON("retried", done)
 			switch {
-			case t.Elsewhere:
-				m.out.printLine("%s: another process owns it and was asked to attempt its notifications", t.Sink)
-			case m.router == nil:
-				m.out.printLine("%s: %s attempted now", t.Sink, notificationsAre(t.Waiting))
-			case i < 0 || left[i].Pending == 0:
-				m.out.printLine("%s: no notification is pending any more", t.Sink)
+			case done.Pending > 0:
+				failed = append(failed, fmt.Errorf("sink %s: %s still pending: %s", t.Sink, notificationsAre(done.Pending), done.Reason))
+			case done.Reason != "":
+				failed = append(failed, fmt.Errorf("sink %s: nothing is pending any more, but the last attempt failed: %s; replay --dry-run lists what was given up", t.Sink, done.Reason))
 			default:
-				failed = append(failed, fmt.Errorf("sink %s: %s still pending: %s", t.Sink, notificationsAre(left[i].Pending), left[i].Reason))
+				m.out.printLine("%s: no notification is pending any more", t.Sink)
 			}
 		}
 		return errors.Join(failed...)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -34,6 +35,59 @@ func TestRetryOfAStoppedDirectory(t *testing.T) {
 	expectExit(t, 0, "hook: no notification is pending any more", append(here, "retry", "--sink", "hook")...)
 	expectExit(t, 1, "no such notification is pending", append(here, "retry", "--sink", "hook")...)
 	expectExit(t, 0, "no notification is pending", append(here, "retry")...)
+}
+
+// TestRetryOfOneSink: a retry and a replay of a stopped directory send what was asked for, and leave what is due for
+// other sinks alone.
+func TestRetryOfOneSink(t *testing.T) {
+	t.Parallel()
+	var asked, others atomic.Int32
+	var answer atomic.Int32
+	answer.Store(http.StatusServiceUnavailable)
+	receivers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/other" {
+			others.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		asked.Add(1)
+		w.WriteHeader(int(answer.Load()))
+	}))
+	defer receivers.Close()
+	page, data := newPage(t, "<p>Zeus. In stock.</p>"), filepath.Join(t.TempDir(), "d")
+	config := file(t, "c.yaml", fmt.Sprintf(`
+data: %s
+delivery: {retry: [20ms]}
+sinks: {hook: {webhook: {url: "%s/hook"}}, other: {webhook: {url: "%[2]s/other"}}}
+subscriptions:
+  - {url: "%[3]s", keywords: [out of stock], sinks: [hook, other]}
+`, data, receivers.URL, page.URL))
+	here := []string{"-c", config, "--allow", loopback}
+	run := startApp(t, &app{}, append(here, "run", "--every", "20ms")...)
+	waitFor(t, "the baseline", func() bool { return page.count() > 1 })
+	page.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")
+	waitFor(t, "an attempt at both", func() bool { return asked.Load() > 0 && others.Load() > 0 })
+	run.stop()
+	<-run.ended
+
+	asked.Store(0)
+	others.Store(0)
+	expect := func(code int, status int32, want string) {
+		t.Helper()
+		answer.Store(status)
+		expectExit(t, code, want, append(here, "retry", "--sink", "hook", "--format", "json")...)
+	}
+	expect(1, 503, `"kind":"retried","sink":"hook","waiting":1,"pending":1,"reason":"answered 503 Service Unavailable"}`)
+	expect(1, 410, "nothing is pending any more, but the last attempt failed: the receiver is gone: answered 410 Gone")
+	answer.Store(http.StatusOK)
+	expectExit(t, 0, "1 notification put back into delivery", append(here, "replay", "--sink", "hook")...)
+	if a, o := asked.Load(), others.Load(); a != 3 || o != 0 {
+		t.Errorf("the sink was tried %d times and the other one %d times, want 3 and 0", a, o)
+	}
+	expectExit(t, 1, "sink other: 1 notification is still pending: answered 503", append(here, "retry", "--sink", "other")...)
+	if a, o := asked.Load(), others.Load(); a != 3 || o != 1 {
+		t.Errorf("the sink was tried %d times and the other one %d times, want 3 and 1", a, o)
+	}
 }
 
 // TestResumeOfASink restarts the subscriptions that expired with a sink.
