@@ -95,6 +95,26 @@ func isStoreFile(name string) bool {
 	return false
 }
 
+// originFile in a data directory holds the origin of the subscriptions of the process that last worked there.
+const originFile = "origin"
+
+// writeOrigin writes the file of the data directory of cfg, if it has one.
+func writeOrigin(cfg vokter.Config) error {
+	if cfg.Dir == "" || originOf(cfg.Dir) == cfg.Origin {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(cfg.Dir, originFile), []byte(cfg.Origin), 0o600)
+}
+
+// originOf returns what the file of the data directory dir holds, or an empty string.
+func originOf(dir string) string {
+	b, err := os.ReadFile(filepath.Join(dir, originFile))
+	if dir == "" || err != nil {
+		return ""
+	}
+	return string(b)
+}
+
 // isCache reports whether the data directory dir holds a copy of state that is kept in Kafka.
 func isCache(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, transportKafka))

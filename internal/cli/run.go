@@ -206,7 +206,7 @@ func runWithListener(ctx context.Context, r *vokter.Router, cfg vokter.Config, a
 	case <-r.Running():
 	}
 	// Before r works another process may own the data directory.
-	if err := l.announce(); err != nil {
+	if err := errors.Join(writeOrigin(cfg), l.announce()); err != nil {
 		cancel()
 		return errors.Join(err, <-ended)
 	}

@@ -42,7 +42,7 @@ func (a *app) watchVerb() *cobra.Command {
 			"Without a keyword it prints every change, with what was removed and what was added. " +
 			"The first check is the baseline: it prints what was read, and whether the keywords are on the page.\n\n" +
 			"With --data DIR and --checks 1 one line in a crontab suffices to watch a page: it prints nothing unless something " +
-			"happened. Processes with the same data directory wait for one another, for up to a minute." + exitCodes,
+			"happened. Processes with the same data directory wait for one another, for up to a minute. The directory of run is refused." + exitCodes,
 		Example: `  vokter-stream watch https://example.com/terms
   vokter-stream watch https://example.com/item/7 "out of stock"
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
@@ -110,6 +110,10 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err != nil {
 		return err
 	}
+	if dir := a.flags.data; originOf(dir) == config.Origin {
+		return newUsageError(cmd, "%s is the data directory of vokter-stream run, and watch would change what that does next; name another directory, "+
+			"or add the page to that one: vokter-stream subscribe %s --sink NAME --data %[1]s", dir, url)
+	}
 	reportBrokenPipes(a.stdout)
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
@@ -153,7 +157,11 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		_, err := run()
 		return causeOrError(ctx, err)
 	}
-	sum, err := retryWhileInUse(ctx, cfg.Logger, run)
+	waiting := cfg.Logger // cron would mail what is logged
+	if terminalColumns(a.stderr) > 0 {
+		waiting = log
+	}
+	sum, err := retryWhileInUse(ctx, waiting, run)
 	if err = causeOrError(ctx, err); err != nil {
 		return err
 	}

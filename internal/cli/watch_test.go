@@ -137,6 +137,24 @@ func TestWatchOnlyItsPage(t *testing.T) {
 	}
 }
 
+// TestWatchRefusesTheDirectoryOfRun: it would attempt what waits for the sinks of the configuration, and leave a
+// subscription there. It is refused at once, whether that process runs or not.
+func TestWatchRefusesTheDirectoryOfRun(t *testing.T) {
+	t.Parallel()
+	s := newTestSetup(t, "")
+	watch := []string{"watch", s.page.URL, "--data", s.data, "--allow", loopback, "--checks", "1"}
+	const want = "and watch would change what that does next; name another directory, or add the page to that one: vokter-stream subscribe "
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	waitFor(t, "the pipeline at work", func() bool { return originOf(s.data) != "" })
+	expectExit(t, 2, want, watch...)
+	run.stop()
+	<-run.ended
+	expectExit(t, 2, want, watch...)
+	if found := objects(t, runCLI(t, "list", "--data", s.data, "--format", "json")); len(found["subscription"]) != 1 {
+		t.Errorf("got %v", found)
+	}
+}
+
 func TestWatchFlags(t *testing.T) {
 	p := newPage(t, `<main><p>Old</p></main><nav>x</nav>`)
 	dir := t.TempDir()
