@@ -44,7 +44,7 @@ var direction = []struct {
 	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/browser", "sources/file", "sources/http", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/plugins", may: []string{"pipeline/kafka", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm"}},
-	{pkg: "internal/cli", may: []string{"inspect", "inspect/client", "inspect/metrics", "pipeline/flow", "", "config", "internal/rest", "internal/slackapp", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/registry", "sinks", "internal/plugins", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "internal/migrate", "internal/web", "pipeline/text"}},
+	{pkg: "internal/cli", may: []string{"inspect", "inspect/client", "inspect/metrics", "pipeline/flow", "", "config", "internal/rest", "internal/slackapp", "internal/manage", "internal/memory", "internal/store", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/registry", "sinks", "internal/plugins", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "internal/migrate", "internal/web", "pipeline/text"}},
 	{pkg: "internal/compare", may: []string{"inspect", "internal/render", "pipeline"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},

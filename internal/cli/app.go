@@ -220,7 +220,7 @@ func verbNames(root *cobra.Command) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		why := bad.Unwrap()
-		kind := map[string]string{"int": "a whole number", "uint64": "a whole number of at least 0", "bool": "true or false"}[bad.GetFlag().Value.Type()]
+		kind := map[string]string{"int": "a whole number", "uint64": "the number of a version, such as 3; history lists those that are stored", "bool": "true or false"}[bad.GetFlag().Value.Type()]
 		if _, number := errors.AsType[*strconv.NumError](why); number && kind != "" {
 			why = fmt.Errorf("%q is not %s", bad.GetValue(), kind)
 		}

@@ -300,12 +300,16 @@ func (a *app) resumeExpired(cmd *cobra.Command, sink, of string) error {
 			resumed++
 			m.out.printDone("resumed", d, "%s is watched again for client %s, from a fresh baseline", d.URL, d.Client)
 		}
+		i := slices.IndexFunc(l.Receivers, func(rc inspect.Receiver) bool { return rc.Sink == sink && rc.State == inspect.StateExpired })
 		switch {
 		case resumed > 0 || len(failed) > 0:
+		case i >= 0:
+			return matchesNothing(fmt.Sprintf("no subscription to sink %s is expired: each has another sink, or was resumed. The sink is expired "+
+				"(%s): mend it, and its next notification makes it active again, or replay --sink %[1]s", sink, l.Receivers[i].Reason))
 		case sink != "" || of != "":
 			return matchesNothing("no such subscription is expired; list shows which ones are, and why")
 		default:
-			m.out.printLine("no subscription is expired")
+			m.out.printNothing("no subscription is expired")
 		}
 		return errors.Join(failed...)
 	})

@@ -114,7 +114,7 @@ func (a *app) listLetters(ctx context.Context, m process, f flow.DeadFilter) err
 	case hasFilter(f):
 		return errNoLetter
 	default:
-		out.printLine("there are no dead letters")
+		out.printNothing("there are no dead letters")
 	}
 	if len(stuck) > 0 {
 		out.printLine("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", countNoun(len(stuck), "message"))
@@ -369,7 +369,7 @@ func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
 		case f != vokter.RetryFilter{}:
 			return matchesNothing("no such notification is pending; list --sinks shows the state of each sink")
 		default:
-			m.out.printLine("no notification is pending")
+			m.out.printNothing("no notification is pending")
 			return nil
 		}
 		left, err := m.Receivers(ctx, inspect.ListFilter{}) // with notifications that are still pending

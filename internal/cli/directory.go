@@ -98,9 +98,9 @@ func isStoreFile(name string) bool {
 // originFile in a data directory holds the origin of the subscriptions of the process that last worked there.
 const originFile = "origin"
 
-// writeOrigin writes the file of the data directory of cfg, if it has one.
+// writeOrigin writes the file of the data directory of cfg, if its state is there.
 func writeOrigin(cfg vokter.Config) error {
-	if cfg.Dir == "" || originOf(cfg.Dir) == cfg.Origin {
+	if cfg.Dir == "" || cfg.Transport != nil || originOf(cfg.Dir) == cfg.Origin {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(cfg.Dir, originFile), []byte(cfg.Origin), 0o600)
@@ -139,6 +139,7 @@ type process struct {
 // ask calls do with p and prints the results.
 func (a *app) ask(ctx context.Context, p process, do func(context.Context, process) error) error {
 	p.out = a.newResults()
+	p.out.stopped = p.router != nil
 	return errors.Join(do(ctx, p), p.out.flush())
 }
 

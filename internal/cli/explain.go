@@ -25,7 +25,7 @@ func (a *app) explainVerb() *cobra.Command {
 	}, func(ctx context.Context, m process, url string) error {
 		e, err := m.Explain(ctx, url, f)
 		if err == nil {
-			m.out.printExplanation(e)
+			m.out.printExplanation(e, f)
 		}
 		return err
 	})
@@ -50,10 +50,19 @@ func (r *results) printProposals(proposals []inspect.Proposal, option func(inspe
 }
 
 // printExplanation prints e in order of time: the checks, the changes, the notifications with the
-// results of their deliveries, and what did not match.
-func (r *results) printExplanation(e inspect.Explanation) {
+// results of their deliveries, and what did not match. f selected the notifications.
+func (r *results) printExplanation(e inspect.Explanation, f inspect.ExplainFilter) {
 	r.printPage(e.Page)
 	several := len(e.Page.Documents) > 1
+	nobody := "nobody notified"
+	switch {
+	case f.Client != "" && f.Keyword != "":
+		nobody = fmt.Sprintf("client %q not notified of %q", f.Client, f.Keyword)
+	case f.Client != "":
+		nobody = fmt.Sprintf("client %q not notified", f.Client)
+	case f.Keyword != "":
+		nobody = fmt.Sprintf("nobody notified of %q", f.Keyword)
+	}
 	views := make(map[string]pipeline.View)
 	for _, d := range e.Page.Documents {
 		views[d.ID] = d.View
@@ -74,7 +83,7 @@ func (r *results) printExplanation(e inspect.Explanation) {
 	for _, c := range e.Changes {
 		r.printJSON("change", c)
 		r.printLine("")
-		r.printChange(c, several, views[c.Document])
+		r.printChange(c, several, views[c.Document], nobody)
 	}
 	if len(e.Changes) == 0 {
 		r.printLine("")
@@ -150,13 +159,13 @@ func checkName(check uint64) string {
 	return fmt.Sprintf("check %d", check)
 }
 
-// printChange prints c and the notifications that it caused.
-func (r *results) printChange(c inspect.Change, several bool, v pipeline.View) {
+// printChange prints c and the notifications that it caused, or nobody.
+func (r *results) printChange(c inspect.Change, several bool, v pipeline.View, nobody string) {
 	version := fmt.Sprintf("Version %d", c.Version)
 	if several {
 		version += " of document " + c.Document
 	}
-	notified := "nobody notified"
+	notified := nobody
 	if len(c.Matches) > 0 {
 		notified = "notified"
 	}

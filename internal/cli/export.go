@@ -50,6 +50,7 @@ func (a *app) exportVerb() *cobra.Command {
 			})
 		},
 	}, askFlags)
+	cmd.Flags().Lookup("format").Usage = formatOfNotes
 	cmd.Flags().StringVar(&client, "client", "", "write the subscriptions of this `CLIENT` only")
 	return cmd
 }
@@ -128,9 +129,9 @@ func (a *app) exportSubscriptions(l inspect.Listing, pages map[string]browser.Pa
 	}
 	switch {
 	case filled:
-		fmt.Fprintln(a.stderr, "The result has the values that steps fill in, which may be secrets: let only the user of the process read the file (chmod 600).")
+		a.printNotice("The result has the values that steps fill in, which may be secrets: let only the user of the process read the file (chmod 600).")
 	case a.flags.config == "":
-		fmt.Fprintln(a.stderr, "The data directory does not say which pages are fetched in the browser: give -c FILE to write fetch and steps, too.")
+		a.printNotice("The data directory does not say which pages are fetched in the browser: give -c FILE to write fetch and steps, too.")
 	}
 	slices.Sort(w.sinks)
 	text, err := w.configuration("Written by vokter-stream export.")

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/store"
 )
 
 // healthTimeout is how long health waits for an answer.
 const healthTimeout = 5 * time.Second
 
 func (a *app) healthVerb() *cobra.Command {
-	return a.flags.addTo(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "health (--data DIR | -c FILE)",
 		Short: "Says whether a process runs on a data directory and is at work",
 		Long: "Asks the process that runs on a data directory whether it is at work, for the health check of a container. It waits at " +
@@ -33,7 +34,10 @@ func (a *app) healthVerb() *cobra.Command {
 			defer cancel()
 			running, err := findProcess(ctx, dir)
 			if errors.Is(err, manage.ErrNoAddress) {
-				return fmt.Errorf("no process runs on %s, or it has not started yet, or its configuration has no listen", dir)
+				if who := store.LockHolder(dir); who != "" || isCache(dir) {
+					return fmt.Errorf("the process on %s%s cannot be asked: it is still starting, or its configuration has no listen; add one, such as listen: 127.0.0.1:9000", dir, who)
+				}
+				return fmt.Errorf("no process runs on %s", dir)
 			}
 			if err != nil {
 				return fmt.Errorf("the process on %s does not answer: %w", dir, err)
@@ -43,8 +47,12 @@ func (a *app) healthVerb() *cobra.Command {
 				return fmt.Errorf("the process on %s answers: %w", dir, err)
 			}
 			out := a.newResults()
-			out.printLine("ok")
+			out.printDone("health", struct {
+				OK bool `json:"ok"`
+			}{true}, "ok")
 			return out.flush()
 		},
 	}, askFlags)
+	cmd.Flags().Lookup("data").Usage = "the data directory `DIR` of a process that runs with listen: in its configuration"
+	return cmd
 }

@@ -33,6 +33,12 @@ func (a *app) historyVerb() *cobra.Command {
 		Long: "Lists the stored versions of a page, the newest first: when each was found, how many words were removed (-), were added (+) and moved (~), and who was notified. " +
 			"show prints the text of a version, diff compares two versions, grep finds words in them.",
 		Example: `  vokter-stream history https://example.com/terms -c vokter.yaml`,
+		Args: func(cmd *cobra.Command, _ []string) error {
+			if asCSV && a.flags.format != "" {
+				return newUsageError(cmd, "--csv: it is a format of its own; leave it or --format out")
+			}
+			return nil
+		},
 	}, &f, func(ctx context.Context, m process, url string) error {
 		h, err := m.Versions(ctx, url, f)
 		switch {

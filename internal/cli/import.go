@@ -34,6 +34,9 @@ const importedSink = "out"
 // importedData is the data directory of what import writes.
 const importedData = "vokter-data"
 
+// formatOfNotes is the help of --format of the verbs whose result is a configuration.
+const formatOfNotes = "`FORMAT` of what is lost and said, on standard error: text or json; the result is YAML"
+
 func (a *app) importVerb() *cobra.Command {
 	var from string
 	cmd := a.flags.addTo(&cobra.Command{
@@ -59,6 +62,7 @@ func (a *app) importVerb() *cobra.Command {
 			return a.importFile(args[0], from)
 		},
 	}, outputFlags)
+	cmd.Flags().Lookup("format").Usage = formatOfNotes
 	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of the file: "+strings.Join(migrate.Formats, ", ")+" (default what its contents suggest)")
 	return cmd
 }
@@ -94,12 +98,21 @@ func (a *app) importFile(name, from string) error {
 		return fmt.Errorf("nothing in %s can be imported", name)
 	}
 	if len(w.access) > 0 {
-		fmt.Fprintln(a.stderr, "The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
+		a.printNotice("The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
 	}
-	fmt.Fprintf(a.stderr, "The result names %s as the directory for what it stores. To use another directory, change data.\n", importedData)
-	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", countNoun(w.count, "subscription"), name, lostSummary(len(lost)))
+	a.printNotice("The result names %s as the directory for what it stores. To use another directory, change data.", importedData)
+	a.printNotice("%s imported from %s; %s", countNoun(w.count, "subscription"), name, lostSummary(len(lost)))
 	_, err = io.WriteString(a.stdout, text)
 	return err
+}
+
+// printNotice prints what people should know of the result on standard error.
+func (a *app) printNotice(format string, args ...any) {
+	line := fmt.Appendf(nil, format+"\n", args...)
+	if a.flags.format == stdout.FormatJSON {
+		line, _ = stdout.EncodeJSON(map[string]string{"notice": fmt.Sprintf(format, args...)}) // cannot fail
+	}
+	_, _ = a.stderr.Write(line)
 }
 
 // printLost lists on standard error what was lost.

@@ -34,6 +34,13 @@ func browserPagesIn(t *testing.T, text string) map[string]browser.Page {
 	return c.Router.Browser.Pages
 }
 
+// TestImportOfAConfiguration: what export writes is no list of another program.
+func TestImportOfAConfiguration(t *testing.T) {
+	own := file(t, "own.yaml", "# Written by vokter-stream export.\nsinks: {a: {stdout: {}}}\nsubscriptions:\n  - url: https://example.com/\n    sinks: [a]\n")
+	expectExit(t, 1, "it is a configuration of vokter-stream already", "import", own)
+	expectExit(t, 0, `{"notice":"1 subscription imported from `, "import", file(t, "list.txt", "https://example.com/\n"), "--format", "json")
+}
+
 // TestImportedFilesPassLint imports a file of each format.
 func TestImportedFilesPassLint(t *testing.T) {
 	for name, want := range map[string]struct {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -241,10 +240,9 @@ func TestLintConnect(t *testing.T) {
 	if again := runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback); again != r {
 		t.Errorf("the second time: got %+v, want %+v", again, r)
 	}
-	r = runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json")
-	var l struct{ Kind, Message string }
-	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&l); err != nil || r.code != 0 || l.Kind != "cluster" || l.Message == "" {
-		t.Errorf("got %+v, %v", r, err)
+	found := objects(t, runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json"))
+	if len(found["ok"]) != 1 || len(found["cluster"]) == 0 || found["cluster"][0]["message"] == "" {
+		t.Errorf("got %v", found)
 	}
 	none := file(t, "c.yaml", "transport: {kafka: {brokers: ['"+broker+"'], create_topics: false}}")
 	expectExit(t, 1, "vokter.changes", "lint", "-c", none, "--connect")

@@ -29,6 +29,15 @@ type finding struct {
 	Warning bool `json:"warning,omitempty"`
 }
 
+// validFile is the result of lint in JSON where there is no mistake.
+type validFile struct {
+	File          string   `json:"file"`
+	Subscriptions int      `json:"subscriptions"`
+	Documents     int      `json:"documents"`
+	Sinks         int      `json:"sinks"`
+	Languages     []string `json:"languages,omitempty"`
+}
+
 func (a *app) lintVerb() *cobra.Command {
 	var connect bool
 	cmd := a.flags.addTo(&cobra.Command{
@@ -72,9 +81,10 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 		return nil, &usageError{err: fmt.Errorf("%s has %s", a.flags.config, countNoun(len(mistakes), "mistake"))}
 	}
 	out := a.newResults()
-	out.printLine("%s: ok (%s, %s, %s)", a.flags.config, countNoun(len(c.Router.Subscriptions), "subscription"),
-		countNoun(len(c.Router.Documents), "document"), countNoun(len(c.Router.Sinks), "sink"))
-	for _, line := range languageLines(c.Router) {
+	f := validFile{a.flags.config, len(c.Router.Subscriptions), len(c.Router.Documents), len(c.Router.Sinks), languageLines(c.Router)}
+	out.printDone("ok", f, "%s: ok (%s, %s, %s)", f.File, countNoun(f.Subscriptions, "subscription"),
+		countNoun(f.Documents, "document"), countNoun(f.Sinks, "sink"))
+	for _, line := range f.Languages {
 		out.printLine("%s", line)
 	}
 	return c, out.flush()
@@ -173,11 +183,11 @@ func (a *app) printFindings(mistakes, warnings config.Errors) error {
 	out := a.newResults()
 	out.columns = 0 // a program may read the places
 	for _, m := range mistakes {
-		out.printObject(finding{m.File, m.Line, m.Column, m.Message, false})
+		out.printJSON("finding", finding{m.File, m.Line, m.Column, m.Message, false})
 		out.printLine("%s", m.Error())
 	}
 	for _, m := range warnings {
-		out.printObject(finding{m.File, m.Line, m.Column, m.Message, true})
+		out.printJSON("finding", finding{m.File, m.Line, m.Column, m.Message, true})
 		out.printLine("%s:%d:%d: warning: %s", m.File, m.Line, m.Column, m.Message)
 	}
 	return out.flush()

@@ -52,8 +52,8 @@ subscriptions:
 	if want := path + ": ok (1 subscription, 1 document, 2 sinks)\nlanguage: of each page (what the page declares, else what is detected, else en): 1 subscription\n"; r.code != 0 || r.stdout != want || r.stderr != "" {
 		t.Errorf("got %+v", r)
 	}
-	if r := runCLI(t, "lint", "-c", path, "--format", "json"); r != (result{}) {
-		t.Errorf("got %+v", r)
+	if ok := objects(t, runCLI(t, "lint", "-c", path, "--format", "json"))["ok"]; len(ok) != 1 || ok[0]["file"] != path || ok[0]["sinks"] != 2.0 || len(ok[0]["languages"].([]any)) != 1 {
+		t.Errorf("got %v", ok)
 	}
 }
 
@@ -80,10 +80,9 @@ subscriptions:
 	if lines := strings.Split(r.stdout, "\n"); r.code != 0 || len(lines) < 3 || !strings.HasPrefix(lines[0], want) || lines[1] != path+": ok (2 subscriptions, 0 documents, 1 sink)" {
 		t.Errorf("got %+v, want %s", r, want)
 	}
-	r = runCLI(t, "lint", "-c", path, "--format", "json")
-	var m finding
-	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 9 {
-		t.Errorf("got %+v, %v", r, err)
+	found := objects(t, runCLI(t, "lint", "-c", path, "--format", "json"))
+	if m := found["finding"]; len(m) != 1 || m[0]["warning"] != true || m[0]["line"] != 9.0 || len(found["ok"]) != 1 {
+		t.Errorf("got %v", found)
 	}
 }
 
@@ -119,10 +118,8 @@ documents: [{url: http://10.0.0.1/, keep: true}]
 	if r := runCLI(t, "lint", "-c", path, "--allow", "10.0.0.1,127.0.0.1"); r.code != 0 || strings.Contains(r.stdout, "warning") {
 		t.Errorf("what is permitted: got %+v", r)
 	}
-	r = runCLI(t, "lint", "-c", file(t, "n.yaml", ""), "--format", "json")
-	var m finding
-	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 1 {
-		t.Errorf("an empty file: got %+v, %v", r, err)
+	if m := objects(t, runCLI(t, "lint", "-c", file(t, "n.yaml", ""), "--format", "json"))["finding"]; len(m) != 1 || m[0]["warning"] != true || m[0]["line"] != 1.0 {
+		t.Errorf("an empty file: got %v", m)
 	}
 	path = file(t, "t.yaml", `sinks: {chat: {slack: {webhook_url: "https://hooks.example/x", template: "{{.Titel}} {{range .Diffs}}{{.Text}}"}}}
 `)

@@ -272,12 +272,8 @@ func (r *results) checksText(p inspect.Page) string {
 		return "not checked yet"
 	}
 	s := fmt.Sprintf("%s, the last %s", countNoun(int(p.Checks), "check"), formatTime(p.LastCheck, r.now))
-	switch {
-	case p.NextCheck.IsZero():
-	case p.NextCheck.After(r.now):
-		s += ", the next " + formatTime(p.NextCheck, r.now)
-	default:
-		s += ", the next is due"
+	if !p.NextCheck.IsZero() {
+		s += ", the next " + r.dueText(p.NextCheck)
 	}
 	return s
 }

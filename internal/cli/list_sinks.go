@@ -40,6 +40,9 @@ func (a *app) checkSink(cmd *cobra.Command, m process, name string) error {
 	for _, rc := range l.Receivers {
 		names = append(names, rc.Sink)
 	}
+	if m.router != nil && !slices.Contains(names, name) {
+		return newUsageError(cmd, "--sink: %s; write -c FILE where the configuration has it, since a stopped data directory knows the sinks only that were used", noSink(name, names))
+	}
 	return checkSinkInNames(cmd, name, names)
 }
 
@@ -56,7 +59,12 @@ func checkSinkInNames(cmd *cobra.Command, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	return newUsageError(cmd, "--sink: no sink is named %q; %s", name, nearest.Hint(name, names))
+	return newUsageError(cmd, "--sink: %s", noSink(name, names))
+}
+
+// noSink says that names does not contain name.
+func noSink(name string, names []string) string {
+	return fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, names))
 }
 
 // withUnused returns known, sorted, with a receiver for each of names that has none.
@@ -129,12 +137,8 @@ func (r *results) lastErrorText(rc inspect.Receiver) string {
 	} else {
 		s += fmt.Sprintf(" (%s in a row", countNoun(rc.Failures, "attempt"))
 	}
-	switch {
-	case rc.Pending == 0:
-	case rc.NextAttempt.After(r.now):
-		s += ", the next " + formatTime(rc.NextAttempt, r.now)
-	default:
-		s += ", the next is due"
+	if rc.Pending > 0 {
+		s += ", the next " + r.dueText(rc.NextAttempt)
 	}
 	return s + ")"
 }

@@ -231,7 +231,7 @@ func TestExplainText(t *testing.T) {
 				{Client: "a", Keyword: "privacy", Version: 2, Matched: true},
 				{Client: "a", Keyword: "price", Version: 2, Why: "it is in neither version"},
 			},
-		})
+		}, inspect.ExplainFilter{})
 	})
 	want := `active   https://example.com/
          9 checks, the last 11:59:00
@@ -261,7 +261,7 @@ Keywords, in the last change
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	empty := printedText(t, func(r *results) { r.printExplanation(inspect.Explanation{Page: page}) })
+	empty := printedText(t, func(r *results) { r.printExplanation(inspect.Explanation{Page: page}, inspect.ExplainFilter{}) })
 	if !strings.Contains(empty, "none is known") || !strings.Contains(empty, "No change is known.") {
 		t.Errorf("got %s", empty)
 	}
@@ -347,7 +347,7 @@ func TestExplainValue(t *testing.T) {
 			},
 			Changes:  []inspect.Change{{Document: "D", Version: 2, Check: 7, Time: noon, Matches: []inspect.Match{{Client: "shop", Sink: "s", Delivery: inspect.DeliveryDelivered}}}},
 			Keywords: []inspect.Keyword{{Client: "shop", Document: "D", Version: 2, Matched: true}},
-		})
+		}, inspect.ExplainFilter{})
 	})
 	for _, want := range []string{"shop  the value  to s  value: {offer: price}, below: 100\n", "shop  the value  by s  delivered", "shop  the value  matched\n"} {
 		if !strings.Contains(got, want) {

@@ -30,6 +30,8 @@ type results struct {
 	// columns is the width of the terminal. It is 0 if there is none; lines are not wrapped
 	// then.
 	columns int
+	// stopped says that no process runs the data directory.
+	stopped bool
 	err     error
 }
 
@@ -44,8 +46,26 @@ func (r *results) printDone(kind string, v any, format string, args ...any) {
 	r.printLine(format, args...)
 }
 
+// dueText says when something comes that is due at at.
+func (r *results) dueText(at time.Time) string {
+	switch {
+	case at.After(r.now):
+		return formatTime(at, r.now)
+	case r.stopped:
+		return "when a process starts"
+	}
+	return "is due"
+}
+
 // printJSON prints v, an object of a kind, if the format is JSON.
 func (r *results) printJSON(kind string, v any) { r.printObject(v, "kind", kind) }
+
+// printNothing says that there is nothing to report, and why.
+func (r *results) printNothing(why string) {
+	r.printDone("nothing", struct {
+		Message string `json:"message"`
+	}{why}, "%s", why)
+}
 
 // printObject prints the object v behind fields, pairs of name and value, if the format is JSON.
 func (r *results) printObject(v any, fields ...string) {

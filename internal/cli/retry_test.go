@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -104,8 +105,30 @@ func TestResumeOfASink(t *testing.T) {
 	expectExit(t, 2, "without one", "resume", "--all", s.page.URL, "--data", s.data)
 	expectExit(t, 1, "no such subscription is expired", "resume", "--sink", "out", "-c", s.config)
 	expectExit(t, 0, "is watched again for client legal", "resume", "--sink", "hook", "--data", s.data)
-	expectExit(t, 1, "no such subscription is expired", "resume", "--sink", "hook", "--data", s.data)
+	expectExit(t, 1, "each has another sink, or was resumed. The sink is expired", "resume", "--sink", "hook", "--data", s.data)
 	expectExit(t, 0, "no subscription is expired", "resume", "--all", "--data", s.data)
+	expectExit(t, 0, `{"kind":"nothing","message":"no subscription is expired"}`, "resume", "--all", "--data", s.data, "--format", "json")
+	expectExit(t, 0, `{"kind":"nothing","message":"no notification is pending"}`, "retry", "-c", s.config, "--format", "json")
+}
+
+// TestResumeOfASinkWithoutExpiredSubscriptions: a subscription with another sink goes on, and the sink is mended by
+// what it takes.
+func TestResumeOfASinkWithoutExpiredSubscriptions(t *testing.T) {
+	t.Parallel()
+	s := newTestSetup(t, "")
+	b, err := os.ReadFile(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.config, bytes.Replace(b, []byte("[hook]"), []byte("[hook, out]"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.check(t, "<p>Zeus. In stock.</p>")
+	s.hook.answers <- 410
+	s.check(t, "<p>Zeus. Out of stock.</p>")
+	expectExit(t, 1, "no subscription to sink hook is expired: each has another sink, or was resumed. The sink is expired "+
+		"(the receiver is gone: answered 410 Gone): mend it, and its next notification makes it active again, or replay --sink hook", "resume", "--sink", "hook", "--data", s.data)
+	expectExit(t, 0, "the next when a process starts", "list", "--data", s.data)
 }
 
 // TestUnknownSink gives retry, replay, resume and subscribe the name of a sink that does not exist. All of
@@ -125,6 +148,8 @@ func TestUnknownSink(t *testing.T) {
 		expectExit(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "--data", s.data)
 	}
 	refused("retry", "replay", "resume")
+	expectExit(t, 2, want+"; write -c FILE where the configuration has it, since a stopped data directory knows the sinks only that were used",
+		"subscribe", "https://example.com/", "--sink", "hock", "--data", s.data)
 	start(t, "run", "-c", s.config, "--allow", loopback).awaitAddress(t, s.data)
 	refused("retry", "replay", "resume")
 	expectExit(t, 2, want, "retry", "--sink", "hock", "--data", s.data)

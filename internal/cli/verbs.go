@@ -75,7 +75,13 @@ func (a *app) withPage(cmd *cobra.Command, args []string, do func(context.Contex
 	if err != nil {
 		return err
 	}
-	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error { return do(ctx, m, url) })
+	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+		err := do(ctx, m, url)
+		if isNotFound(err) && !strings.Contains(err.Error(), "://") {
+			err = fmt.Errorf("%s: %w", url, err)
+		}
+		return err
+	})
 }
 
 // documentVerb makes cmd a verb about a document of the page of the URL in its argument, which f chooses.

@@ -36,9 +36,14 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 		}
 	}
 	expectExit(t, 0, "privacy       did not match: ", "explain", s.page.URL, "--data", s.data)
+	expectExit(t, 0, `, nobody notified of "privacy"`, "explain", s.page.URL, "--data", s.data, "--keyword", "privacy")
+	expectExit(t, 0, `, client "legal" not notified of "privacy"`, "explain", s.page.URL, "--data", s.data, "--keyword", "privacy", "--client", "legal")
 	expectExit(t, 1, "is not watched", "explain", s.page.URL+"/other", "--data", s.data)
 	expectExit(t, 0, "hook  ok      0        0     ", "list", "--data", s.data)
 
+	for _, verb := range []string{"pause", "cancel", "resume", "check"} {
+		expectExit(t, 1, s.page.URL+"/other", verb, s.page.URL+"/other", "--data", s.data)
+	}
 	expectExit(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
 	expectExit(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
 	expectExit(t, 0, "a configuration has this subscription", "cancel", s.page.URL, "--data", s.data, "--client", "legal")

@@ -165,6 +165,9 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err = causeOrError(ctx, err); err != nil {
 		return err
 	}
+	for i := range sum.Documents {
+		sum.Documents[i].LastError = withFlags(sum.Documents[i].LastError)
+	}
 	return a.reportChecks(sum)
 }
 

@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -38,15 +38,23 @@ func adviseOnFlags(page string, log *slog.Logger) flow.Middleware {
 	}
 }
 
+// allowKey is what the reason of a check says of the configuration that permits it.
+var allowKey = regexp.MustCompile(`allow: \{(fetch|files): \[(.*?)\]\}`)
+
+// withFlags returns the reason of a check with flags of watch for keys of a configuration.
+func withFlags(reason string) string {
+	reason = allowKey.ReplaceAllStringFunc(reason, func(key string) string {
+		m := allowKey.FindStringSubmatch(key)
+		return map[string]string{"fetch": "--allow ", "files": "--allow-files "}[m[1]] + strings.Replace(m[2], "...", "PATH", 1)
+	})
+	return strings.Replace(reason, "with fetch.pdf", "with --pdf", 1)
+}
+
 // flagFor returns which flag of watch helps a check that ended with o, or nothing.
 func flagFor(o flow.Outcome) string {
 	switch {
-	case o.Class == pipeline.FailAddress && strings.HasPrefix(o.Page, "file:"):
-		return "watch permits a file or folder with --allow-files PATH"
-	case o.Class == pipeline.FailAddress:
-		return "watch permits an address with --allow CIDR"
-	case o.Class == pipeline.FailType && strings.Contains(o.Reason, "fetch.pdf"):
-		return "watch reads PDF with --pdf"
+	case withFlags(o.Reason) != o.Reason:
+		return withFlags(o.Reason)
 	case inspect.AccessAdvice(o.Reason) != "":
 		return "watch sends credentials with " + accessFlagNames
 	}

@@ -78,7 +78,7 @@ func TestWatchEveryChange(t *testing.T) {
 func TestWatchRefusedAddress(t *testing.T) {
 	p := newPage(t, "<p>x</p>")
 	r := runCLI(t, "watch", "--data", t.TempDir(), "--checks", "1", p.URL, "x")
-	if r.code != 1 || !strings.Contains(r.stderr, "permit it with allow: {fetch: [127.0.0.1/32]}") || !strings.Contains(r.stderr, "watch permits an address with --allow CIDR") || r.stdout != "" || p.count() != 0 {
+	if r.code != 1 || !strings.Contains(r.stderr, "failed: 127.0.0.1 is not a public address; permit it with --allow 127.0.0.1/32") || strings.Contains(r.stderr, "allow: {") || r.stdout != "" || p.count() != 0 {
 		t.Errorf("got %+v after %d GETs", r, p.count())
 	}
 }

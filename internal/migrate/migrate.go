@@ -115,6 +115,9 @@ func (r *Result) add(e Entry) error {
 func Read(data []byte, format string, each func(Entry)) (*Result, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if format == "" {
+		if isConfiguration(data) {
+			return nil, errors.New("it is a configuration of vokter-stream already, such as export writes; use it as it is: vokter-stream run -c FILE")
+		}
 		format = guessFormat(data)
 	}
 	zipped := bytes.HasPrefix(data, []byte("PK"))
@@ -144,6 +147,16 @@ func Read(data []byte, format string, each func(Entry)) (*Result, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// isConfiguration reports whether data has the subscriptions of a configuration of this program.
+func isConfiguration(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(line, []byte("subscriptions:")) {
+			return true
+		}
+	}
+	return false
 }
 
 // guessFormat returns the format that data suggests.

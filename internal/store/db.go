@@ -306,7 +306,7 @@ func openError(dir string, err error) error {
 	case class == failure.ClassBroken:
 		return err // it has advice already
 	case strings.Contains(text, "resource temporarily unavailable"):
-		return fmt.Errorf("%s is %w by another process%s: stop that one, or use another directory", dir, ErrInUse, lockHolder(dir))
+		return fmt.Errorf("%s is %w by another process%s: stop that one, or use another directory", dir, ErrInUse, LockHolder(dir))
 	case strings.Contains(text, "lock held by current process"):
 		return fmt.Errorf("%s is %w by this process: open it once and share it", dir, ErrInUse)
 	case dir == "":

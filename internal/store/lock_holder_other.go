@@ -2,5 +2,5 @@
 
 package store
 
-// lockHolder returns "": this system does not say which process has locked a directory.
-func lockHolder(string) string { return "" }
+// LockHolder returns "": this system does not say which process has locked a directory.
+func LockHolder(string) string { return "" }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// lockHolder returns the process that has locked the directory dir, as " (process 123)", or "" where that cannot
+// LockHolder returns the process that has locked the directory dir, as " (process 123)", or "" where that cannot
 // be found out.
-func lockHolder(dir string) string {
+func LockHolder(dir string) string {
 	f, err := os.Open(filepath.Join(dir, "LOCK"))
 	if err != nil {
 		return ""
