@@ -18,7 +18,8 @@ import (
 
 // handleUnhandled handles a message that a Watermill middleware acknowledged without its handler. A published one
 // goes to the dead letters. Wakes and results of work, on which a stage waits, reach their handler past the
-// middleware; so do dead letters, since there is no other place for them.
+// middleware; so do failures of checks, which the next check waits for, and dead letters, since there is no other place
+// for them.
 func (r *run) handleUnhandled(tx flow.Tx, u flow.Unhandled) error {
 	m, err := tx.Message()
 	if err != nil {
@@ -26,29 +27,38 @@ func (r *run) handleUnhandled(tx flow.Tx, u flow.Unhandled) error {
 	}
 	name := r.handlerName(consumer{group: u.Group, topic: u.Topic})
 	log := r.cfg.Logger.With("handler", name, "type", clippedForLog(m.Type), "id", clippedForLog(m.ID), "page", clippedForLog(pageurl.Redacted(m.Subject)))
-	if p := r.processorOf(u.Group, u.Topic); !u.Published || u.Group == flow.GroupDead {
+	if p := r.processorOf(u.Group, u.Topic); !u.Published || u.Group == flow.GroupDead || isFailedCheck(u.Group, m) {
 		log.Error("a Watermill middleware acknowledged a message without calling its handler; it is handled past the middleware")
 		return r.newHandler(u.Group, p)(message.NewMessageWithContext(flow.WithTx(context.Background(), tx), m.ID, nil))
 	}
 	log.Error("a Watermill middleware acknowledged a message without calling its handler; it goes to the dead letters")
 	why := fmt.Sprintf("a Watermill middleware acknowledged it without calling the handler %s", name)
 	tx.Emit(newDeadLetter(u.Group, m, failure.Permanent(fmt.Errorf("%s", why)), r.cfg.Now()).Message(m.ID, cmp.Or(m.Key, m.ID), m.Subject))
-	if req, ok := checkOf(m); ok {
+	if req, ok := checkOf(u.Group, m); ok {
 		tx.Emit(fetch.Failed(req, r.cfg.Now(), 0, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: why}).Message())
 	}
 	return nil
 }
 
-// checkOf returns the request of the check that ends with m, or would have begun with it. ok is false if there is
-// none, or index knows that it failed.
-func checkOf(m flow.Message) (req flow.Request, ok bool) {
-	switch m.Type {
-	case flow.TypeRequest:
+// isFailedCheck reports whether m tells group index that a check failed.
+func isFailedCheck(group string, m flow.Message) bool {
+	if group != flow.GroupIndex || m.Type != flow.TypeOutcome {
+		return false
+	}
+	o, err := flow.OutcomeFrom(m)
+	return err == nil && o.Kind == flow.OutcomeFailed
+}
+
+// checkOf returns the request of the check that ends with m in its group, or would have begun with it. ok is false if
+// there is none.
+func checkOf(group string, m flow.Message) (req flow.Request, ok bool) {
+	switch {
+	case group == flow.GroupFetch && m.Type == flow.TypeRequest:
 		req, err := flow.RequestFrom(m)
 		return req, err == nil
-	case flow.TypeOutcome:
+	case group == flow.GroupIndex && m.Type == flow.TypeOutcome:
 		o, err := flow.OutcomeFrom(m)
-		return flow.Request{Page: o.Page, Incarnation: o.Incarnation, Check: o.Check, Nonce: o.Nonce}, err == nil && o.Kind != flow.OutcomeFailed
+		return flow.Request{Page: o.Page, Incarnation: o.Incarnation, Check: o.Check, Nonce: o.Nonce}, err == nil
 	}
 	return req, false
 }
