@@ -118,7 +118,7 @@ func splitURL(raw string) (server *url.URL, topic string, err error) {
 	path := strings.TrimSuffix(u.Path, "/")
 	at := strings.LastIndexByte(path, '/') + 1
 	if topic = path[at:]; !topicPattern.MatchString(topic) || u.RawPath != "" {
-		return nil, "", errors.New("the URL must end with a topic, of letters, digits, underscores and hyphens, such as " + exampleURL)
+		return nil, "", errors.New("the URL must end with a topic of 1 to 64 letters, digits, underscores and hyphens, such as " + exampleURL)
 	}
 	u.Path = path[:at]
 	return u, topic, nil
