@@ -12,12 +12,15 @@ const (
 	encodedInQuery = " \"<>'"
 )
 
+// withoutBreaks removes what browsers remove wherever it is.
+var withoutBreaks = strings.NewReplacer("\t", "", "\n", "", "\r", "")
+
 // Encode returns the URL or reference ref with the characters percent-encoded that browsers encode in a
 // path and a query, and without a fragment. What is encoded already stays. A % in the path that begins
 // no code, as in /100%, becomes %25. In http and https, and in a reference, a \ of the path is a /.
 func Encode(ref string) string {
 	ref = strings.TrimFunc(ref, func(c rune) bool { return c <= ' ' })
-	ref = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(ref)
+	ref = withoutBreaks.Replace(ref)
 	ref, _, _ = strings.Cut(ref, "#")
 	rest, query, hasQuery := strings.Cut(ref, "?")
 	scheme, _, found := strings.Cut(rest, ":")

@@ -50,12 +50,14 @@ func Canonical(raw string) (string, error) {
 	return u.String(), nil
 }
 
+var decodedDots = strings.NewReplacer("%2e", ".", "%2E", ".")
+
 // resolved returns u without the segments "." and ".." of its path, which the URL standard knows percent-encoded, too.
 // Empty segments stay.
 func resolved(u *url.URL) *url.URL {
 	segments := strings.Split(u.EscapedPath(), "/")
 	for i, s := range segments {
-		if dots := strings.NewReplacer("%2e", ".", "%2E", ".").Replace(s); dots == "." || dots == ".." {
+		if dots := decodedDots.Replace(s); dots == "." || dots == ".." {
 			segments[i] = dots
 		}
 	}

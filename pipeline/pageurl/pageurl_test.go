@@ -141,3 +141,15 @@ func FuzzCanonical(f *testing.F) {
 		}
 	})
 }
+
+// TestCanonicalMakesLittle: it is called for each URL of each message, and of each entry of a configuration.
+func TestCanonicalMakesLittle(t *testing.T) {
+	made := testing.AllocsPerRun(100, func() {
+		if _, err := Canonical("https://example.com/a/b?c=d"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if made > 20 {
+		t.Errorf("%v allocations, want at most 20", made)
+	}
+}
