@@ -233,7 +233,7 @@ const typeResult = "vokter.delivery.result.v1"
 // Process handles a notification, a withdrawal, a retry, a wake, the result of an attempt or a nudge.
 func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
-	case flow.TypeNotification:
+	case flow.TypeAddressed:
 		return d.handleNotification(tx, m)
 	case flow.TypeWithdraw:
 		return d.handleWithdraw(tx, m)

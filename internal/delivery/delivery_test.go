@@ -188,9 +188,9 @@ func TestLostResultIsNoticed(t *testing.T) {
 func TestBadMessages(t *testing.T) {
 	d := NewDelivery(Config{})
 	for name, m := range map[string]flow.Message{
-		"body":     {Type: flow.TypeNotification, Body: []byte("{")},
-		"key":      {Type: flow.TypeNotification, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
-		"id":       {Type: flow.TypeNotification, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
+		"body":     {Type: flow.TypeAddressed, Body: []byte("{")},
+		"key":      {Type: flow.TypeAddressed, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
+		"id":       {Type: flow.TypeAddressed, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
 		"result":   {Type: typeResult, Body: []byte("[]")},
 		"withdraw": {Type: flow.TypeWithdraw, Key: "a", Body: []byte("[]")},
 		"no sub":   {Type: flow.TypeWithdraw, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},

@@ -54,7 +54,7 @@ func (k *deliveryFixture) failNext(err error) string {
 func (k *deliveryFixture) takeEmitted() (to []flow.Addressed) {
 	k.Helper()
 	for _, m := range k.store.Take() {
-		if m.Type != flow.TypeNotification {
+		if m.Type != flow.TypeAddressed {
 			continue
 		}
 		a, err := bodyOf(m)
@@ -258,7 +258,7 @@ func TestFallbackTakesWhatIsRefused(t *testing.T) {
 			if m.Type == flow.TypeDeadLetter || m.Type == flow.TypeExpire {
 				t.Errorf("%s: emitted %s", name, m.Type)
 			}
-			if m.Type == flow.TypeNotification && m.Key != "mail" {
+			if m.Type == flow.TypeAddressed && m.Key != "mail" {
 				t.Errorf("%s: it went to %s", name, m.Key)
 			}
 		}

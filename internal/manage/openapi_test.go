@@ -130,6 +130,7 @@ func subscriptionSchema(t *testing.T, openAPI []byte) string {
 		}
 	}
 	s["$schema"], s["title"] = "https://json-schema.org/draft/2020-12/schema", "Subscription"
+	s["$id"] = "https://github.com/vokter/vokter/blob/main/docs/schemas/subscription.json"
 	s["description"] = "What a client wants to be notified of in a document. A client has one subscription to a document; a document is a page with " +
 		strings.Join(ofDocument, ", ") + "."
 	s["$defs"] = map[string]any{"Follow": schemas["Follow"], "Value": schemas["Value"], "Selector": schemas["Selector"]}

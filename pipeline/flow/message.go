@@ -101,11 +101,15 @@ const (
 	headerSubject = "ce_subject"
 	headerTime    = "ce_time"
 	headerContent = "content-type"
+	headerSchema  = "ce_dataschema"
 	// HeaderKey carries Message.Key to the transport, which may send the key of the record instead.
 	HeaderKey = "vokter_key"
 	// HeaderTrace carries Message.Trace. In Message.Header it has no effect.
 	HeaderTrace = "traceparent"
 )
+
+// schemas is what the $id of each JSON Schema begins with. The name of its file follows, which is the ce_type.
+const schemas = "https://github.com/vokter/vokter/blob/main/docs/schemas/"
 
 // SourceVokter is the ce_source of the messages of this module; sourceUnknown stands for a missing
 // ce_source.
@@ -251,10 +255,15 @@ func Clipped(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
+// TypeNotification is the type of the CloudEvents that sinks send, beside TypeChange. It is in no topic of the pipeline.
+// Its body is a pipeline.Notification.
+const TypeNotification = "vokter.notification.v1"
+
 // CloudEvent returns n as a CloudEvent for receivers outside the pipeline. The Body is the
 // documented JSON. The Attributes, except HeaderKey, are the headers of the CloudEvents bindings.
-// The Type is "vokter.TYPE.v1" with Notification.Type, such as TypeNotification. Topic and Key are
-// empty. A notification without an ID gives a permanent error.
+// The Type is TypeChange for a change record and TypeNotification for everything else, of which Notification.Type says
+// the kind; the header ce_dataschema names the JSON Schema of the Body. Topic and Key are empty. A notification without
+// an ID gives a permanent error.
 func CloudEvent(n pipeline.Notification) (Message, error) {
 	if n.ID == "" {
 		return Message{}, failure.Permanent(errors.New("the notification has no ID"))
@@ -262,16 +271,17 @@ func CloudEvent(n pipeline.Notification) (Message, error) {
 	if n.Diffs == nil {
 		n.Diffs = []pipeline.Diff{}
 	}
-	body, err := []byte(n.Record), error(nil)
+	typ, body, err := TypeChange, []byte(n.Record), error(nil)
 	if n.Type != pipeline.NotificationTypeChange {
+		typ = TypeNotification
 		body, err = json.Marshal(n)
 	}
 	if err != nil {
 		return Message{}, failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	return Message{
-		ID: n.ID, Type: "vokter." + cmp.Or(n.Type, pipeline.NotificationType) + ".v1", Subject: attributeText(n.URL), Time: n.Time,
-		Header: map[string]string{headerContent: "application/json"}, Body: body,
+		ID: n.ID, Type: typ, Subject: attributeText(n.URL), Time: n.Time,
+		Header: map[string]string{headerContent: "application/json", headerSchema: schemas + typ + ".json"}, Body: body,
 	}, nil
 }
 

@@ -101,6 +101,7 @@ func TestEvent(t *testing.T) {
 	want := map[string]string{
 		"ce_specversion": "1.0", "ce_id": "ID", "ce_type": TypeNotification, "ce_source": SourceVokter,
 		"ce_subject": "https://example.com/äx: y", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json", HeaderKey: "",
+		"ce_dataschema": "https://github.com/vokter/vokter/blob/main/docs/schemas/vokter.notification.v1.json",
 	}
 	got := e.Metadata()
 	if len(got) != len(want) {
@@ -115,8 +116,8 @@ func TestEvent(t *testing.T) {
 		t.Errorf("got the body %s, want no null", e.Body)
 	}
 	// An optional attribute that is empty is left out.
-	if e, err = CloudEvent((pipeline.Notification{ID: "ID", Type: pipeline.NotificationTypeHealth})); err != nil || e.Type != TypeHealth {
-		t.Errorf("got %v, %v, want a health event", e, err)
+	if e, err = CloudEvent((pipeline.Notification{ID: "ID", Type: pipeline.NotificationTypeHealth})); err != nil || e.Type != TypeNotification {
+		t.Errorf("got %v, %v, want a notification", e, err)
 	}
 	for _, name := range []string{"ce_subject", "ce_time"} {
 		if v, ok := e.Metadata()[name]; ok {

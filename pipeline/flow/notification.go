@@ -12,7 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// Addressed is a notification with its receiver: the body of TypeNotification.
+// Addressed is a notification with its receiver: the body of TypeAddressed.
 type Addressed struct {
 	Receiver     pipeline.Receiver     `json:"receiver"`
 	Document     string                `json:"document"`
@@ -64,7 +64,7 @@ func (a Addressed) Message() (Message, error) {
 	if err != nil {
 		return Message{}, failure.Permanent(fmt.Errorf("notification %s: %w", a.Notification.ID, err))
 	}
-	return Message{ID: a.Notification.ID, Topic: TopicNotifications, Key: a.Receiver.Sink, Type: TypeNotification,
+	return Message{ID: a.Notification.ID, Topic: TopicNotifications, Key: a.Receiver.Sink, Type: TypeAddressed,
 		Subject: a.Notification.URL, Time: a.Notification.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
 }

@@ -78,9 +78,9 @@ const (
 	TypeStamp = "vokter.subscription.v1" // body: Stamped
 
 	// On TopicNotifications.
-	TypeNotification = "vokter.notification.v1" // body: Addressed
-	TypeWithdraw     = "vokter.withdraw.v1"     // body: Withdraw
-	TypeRetry        = "vokter.retry.v1"        // body: RetryCommand
+	TypeAddressed = "vokter.addressed.v1" // body: Addressed
+	TypeWithdraw  = "vokter.withdraw.v1"  // body: Withdraw
+	TypeRetry     = "vokter.retry.v1"     // body: RetryCommand
 
 	// On TopicDead.
 	TypeDeadLetter = "vokter.dead.v1"   // body: DeadLetter

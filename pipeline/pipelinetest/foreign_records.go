@@ -59,7 +59,7 @@ func Strangers(page string) []Stranger {
 	// What belongs to other topics.
 	for _, typ := range []string{
 		flow.TypeRequest, flow.TypeSnapshot, flow.TypeEnded, flow.TypeChange, flow.TypeStamp,
-		flow.TypeNotification, flow.TypeWithdraw, flow.TypeHealth, flow.TypeDecision, flow.TypeSweep,
+		flow.TypeAddressed, flow.TypeWithdraw, flow.TypeHealth, flow.TypeDecision, flow.TypeSweep,
 	} {
 		add(typ, true, `{"page":"`+page+`","url":"`+page+`"}`, "ce_type", typ)
 	}

@@ -4,9 +4,9 @@
 // cluster has nothing to do with the pipeline's transport, which may be the local one. It may
 // be in any network: what limits the networks of other sinks does not limit its brokers.
 //
-// The headers are ce_id (the ID of the notification), ce_type (vokter.notification.v1,
-// vokter.digest.v1, vokter.health.v1, or vokter.change.v1 for a change record), ce_source, ce_subject (the page, if
-// it is about one), ce_time, ce_specversion and content-type.
+// The headers are ce_id (the ID of the notification), ce_type (vokter.notification.v1, or vokter.change.v1 for a
+// change record), ce_dataschema (the JSON Schema of the value), ce_source, ce_subject (the page, if it is about one),
+// ce_time, ce_specversion and content-type.
 //
 // A notification is delivered once all in-sync replicas have it. The producer is idempotent
 // and batches what is delivered at the same time; a notification that is tried again is a

@@ -91,7 +91,7 @@ func checkCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notific
 	if err := e.Validate(); err != nil {
 		t.Errorf("%s: %v", n.ID, err)
 	}
-	if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != flow.SourceVokter || e.SpecVersion() != "1.0" ||
+	if e.ID() != n.ID || e.Type() != flow.TypeNotification || e.DataSchema() == "" || e.Source() != flow.SourceVokter || e.SpecVersion() != "1.0" ||
 		!e.Time().Equal(n.Time) || e.DataContentType() != "application/json" || !bytes.Equal(e.Data(), m.Value) {
 		t.Errorf("%s: read as %v", n.ID, e)
 	}

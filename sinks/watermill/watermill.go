@@ -4,7 +4,7 @@
 //
 // The payload of a message is the documented JSON, or the change record that it carries, its UUID is the ID of the
 // notification, which is the same on every attempt, and its metadata are those of a CloudEvent
-// (https://cloudevents.io): ce_id, ce_type, ce_source, ce_subject, ce_time, ce_specversion and content-type.
+// (https://cloudevents.io): ce_id, ce_type, ce_dataschema, ce_source, ce_subject, ce_time, ce_specversion and content-type.
 package watermill
 
 import (

@@ -137,6 +137,7 @@ func TestMetadata(t *testing.T) {
 	want := map[string]string{
 		"ce_id": "N", "ce_type": flow.TypeNotification, "ce_source": flow.SourceVokter, "ce_specversion": "1.0",
 		"ce_subject": "https://example.com/", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json",
+		"ce_dataschema": "https://github.com/vokter/vokter/blob/main/docs/schemas/vokter.notification.v1.json",
 	}
 	got := r.got[0].Metadata
 	if len(got) != len(want) {

@@ -67,7 +67,7 @@ func TestCloudEvents(t *testing.T) {
 			if mode == ModeBinary {
 				subject = decodeHeader(t, got.header.Get("ce-subject"))
 			}
-			if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != flow.SourceVokter || !e.Time().Equal(n.Time) || e.DataContentType() != mediaJSON {
+			if e.ID() != n.ID || e.Type() != flow.TypeNotification || e.DataSchema() == "" || e.Source() != flow.SourceVokter || !e.Time().Equal(n.Time) || e.DataContentType() != mediaJSON {
 				t.Errorf("%s, %s: got %v", name, mode, e)
 			}
 			if want := strings.NewReplacer("\r\n\x00\uFFFE", "").Replace(n.URL); subject != want {

@@ -71,8 +71,7 @@ type Config struct {
 	// is exactly what the first Vokter server sent,
 	// {"status":"ok","url":U,"diffs":[{"action":"inserted","keyword":K,"snippet":S}]}, for
 	// receivers written for that; cloudevents is a CloudEvent 1.0 with the documented body as
-	// its data; its type is vokter.notification.v1, vokter.digest.v1, vokter.health.v1 or
-	// vokter.test.v1, after the type in the body. A change record is sent as it is, or with
+	// its data; its type is vokter.notification.v1. A change record is sent as it is, or with
 	// cloudevents as the data of a vokter.change.v1; v1 and body have no change records. For a
 	// subscription without keywords, v1 has an empty keyword in each diff. Default: documented.
 	Format string `yaml:"format"`

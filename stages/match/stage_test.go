@@ -207,7 +207,7 @@ func TestATableSeesItsTransaction(t *testing.T) {
 			}
 		}
 		for _, m := range tx.Emitted() {
-			if m.Type == flow.TypeNotification {
+			if m.Type == flow.TypeAddressed {
 				told++
 			}
 		}

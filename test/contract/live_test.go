@@ -65,7 +65,7 @@ func (w *world) live() {
 	w.awaitCount(flow.TypeEnded, dead, 1)
 	w.await("the timeout notification", func(m flow.Message) bool {
 		var a flow.Addressed
-		return m.Type == flow.TypeNotification && json.Unmarshal(m.Body, &a) == nil && a.Notification.Status == pipeline.StatusTimeout
+		return m.Type == flow.TypeAddressed && json.Unmarshal(m.Body, &a) == nil && a.Notification.Status == pipeline.StatusTimeout
 	})
 	w.send("r1", dead, flow.TypeResume, fmt.Sprintf(`{"url":%q,"client":"shop"}`, dead))
 	w.awaitCount(flow.TypeOutcome, dead, 5)

@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -57,6 +58,43 @@ func TestWhatARunningRouterPublishes(t *testing.T) {
 	} {
 		if len(w.healths(event)) == 0 {
 			t.Errorf("nothing was told of %s", event)
+		}
+	}
+}
+
+// TestWhatSinksSend: a CloudEvent of a sink is as the schema says that its header names.
+func TestWhatSinksSend(t *testing.T) {
+	w := newWorld(t)
+	w.live()
+	types := make(map[string]int)
+	for _, m := range w.messages() {
+		if m.Type != flow.TypeAddressed {
+			continue
+		}
+		var a flow.Addressed
+		if err := json.Unmarshal(m.Body, &a); err != nil {
+			t.Fatal(err)
+		}
+		e, err := flow.CloudEvent(a.Notification)
+		if err != nil {
+			t.Fatal(err)
+		}
+		types[e.Type+" "+a.Notification.Type]++
+		file, ok := strings.CutPrefix(e.Metadata()["ce_dataschema"], schemaID)
+		if !ok || file != e.Type+".json" {
+			t.Errorf("%s: the schema is %q", e.Type, e.Metadata()["ce_dataschema"])
+			continue
+		}
+		if err := compile(t, file).Validate(instance(t, e.Body)); err != nil {
+			t.Errorf("%s: %v\n%s", e.Type, err, e.Body)
+		}
+		if err := headersOf(t, e.Type).Validate(headers(e.Metadata())); err != nil {
+			t.Errorf("%s: %v in %v", e.Type, err, e.Metadata())
+		}
+	}
+	for _, kind := range []string{flow.TypeNotification + " " + pipeline.NotificationType, flow.TypeNotification + " " + pipeline.NotificationTypeHealth} {
+		if types[kind] == 0 {
+			t.Errorf("no %s was sent: %v", kind, types)
 		}
 	}
 }

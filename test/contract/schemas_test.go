@@ -18,20 +18,23 @@ import (
 // schemaDir is where the schemas are.
 const schemaDir = "../../docs/schemas"
 
+// schemaID is what the $id of a schema begins with; the name of its file follows.
+const schemaID = "https://github.com/vokter/vokter/blob/main/docs/schemas/"
+
 // bodies says what the body of each public type with JSON is decoded into.
 var bodies = map[string]any{
-	flow.TypeChange:       flow.Change{},
-	flow.TypeEnded:        flow.Ended{},
-	flow.TypeOutage:       flow.Outage{},
-	flow.TypeNotification: flow.Addressed{},
-	flow.TypeWithdraw:     flow.Withdraw{},
-	flow.TypeHealth:       pipeline.Health{},
-	flow.TypeDeadLetter:   flow.DeadLetter{},
-	flow.TypeReplay:       flow.ReplayCommand{},
-	flow.TypeSubscribe:    flow.SubscribeCommand{},
-	flow.TypeCancel:       flow.CancelCommand{},
-	flow.TypePause:        flow.PauseCommand{},
-	flow.TypeResume:       flow.ResumeCommand{},
+	flow.TypeChange:     flow.Change{},
+	flow.TypeEnded:      flow.Ended{},
+	flow.TypeOutage:     flow.Outage{},
+	flow.TypeAddressed:  flow.Addressed{},
+	flow.TypeWithdraw:   flow.Withdraw{},
+	flow.TypeHealth:     pipeline.Health{},
+	flow.TypeDeadLetter: flow.DeadLetter{},
+	flow.TypeReplay:     flow.ReplayCommand{},
+	flow.TypeSubscribe:  flow.SubscribeCommand{},
+	flow.TypeCancel:     flow.CancelCommand{},
+	flow.TypePause:      flow.PauseCommand{},
+	flow.TypeResume:     flow.ResumeCommand{},
 }
 
 // commands are the public types that other programs send too.
@@ -40,16 +43,21 @@ var commands = map[string]bool{
 	flow.TypePause: true, flow.TypeResume: true, flow.TypeCheckNow: true,
 }
 
-// compile returns the schema in a file of schemaDir.
+// compile returns the schema in a file of schemaDir, with all that it refers to by its $id.
 func compile(t *testing.T, file string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	path, err := filepath.Abs(filepath.Join(schemaDir, file))
+	files, err := filepath.Glob(filepath.Join(schemaDir, "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile(path)
+	for _, f := range files {
+		if err := c.AddResource(schemaID+filepath.Base(f), object(t, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := c.Compile(schemaID + file)
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -96,7 +104,7 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 		"a change without groups":       {flow.TypeChange, `{"id":"i","url":"u","page":"u","document":"d","incarnation":"i","version":2,"previous":1,"time":"2026-11-21T10:00:00Z"}`},
 		"a time that is none":           {flow.TypeHealth, `{"id":"i","event":"failing","time":"yesterday"}`},
 		"a receiver without a sink":     {flow.TypeWithdraw, `{"receiver":{},"subscription":"s","page":"p"}`},
-		"diffs that are null":           {flow.TypeNotification, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},
+		"diffs that are null":           {flow.TypeAddressed, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},
 		"a subscription to no keyword":  {flow.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":[],"sinks":["s"]}}`},
 		"an interval in nanoseconds":    {flow.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":["k"],"sinks":["s"],"interval":600000000000}}`},
 		"a cancel of no page":           {flow.TypeCancel, `{"client":"c"}`},

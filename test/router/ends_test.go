@@ -344,7 +344,7 @@ func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	var handled atomic.Int64
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDelivery: {func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			if m.Type == flow.TypeNotification && handled.Add(1) == 2 {
+			if m.Type == flow.TypeAddressed && handled.Add(1) == 2 {
 				waitFor(t, "the router to finish its work", func() bool { return strings.Contains(fmt.Sprint(r.Ready()), "finishing the work in progress") })
 				select {
 				case <-box.arrived:

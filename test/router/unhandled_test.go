@@ -54,7 +54,7 @@ func TestAcknowledgedWithoutHandler(t *testing.T) {
 		lost   string // the handler whose dead letter is expected; empty: the change is told
 	}{
 		"PoisonQueue, a change":       {[]message.HandlerMiddleware{poison, refuse(flow.TypeChange)}, "vokter.match.changes"},
-		"PoisonQueue, a notification": {[]message.HandlerMiddleware{poison, refuse(flow.TypeNotification)}, "vokter.delivery.notifications"},
+		"PoisonQueue, a notification": {[]message.HandlerMiddleware{poison, refuse(flow.TypeAddressed)}, "vokter.delivery.notifications"},
 		"PoisonQueue, wakes":          {[]message.HandlerMiddleware{poison, refuse(flow.TypeWake)}, ""},
 		"PoisonQueue, dead letters":   {[]message.HandlerMiddleware{poison, refuse(flow.TypeDeadLetter), refuse(flow.TypeChange)}, "vokter.match.changes"},
 		"Deduplicator":                {[]message.HandlerMiddleware{dedup}, "vokter.fetch.requests"},

@@ -57,7 +57,7 @@ func (w *recordingMiddleware) checkSeen(t *testing.T, names ...string) {
 			t.Errorf("handler %q was not seen, but %v", name, w.names)
 		}
 	}
-	for _, typ := range []string{flow.TypeChange, flow.TypeNotification} {
+	for _, typ := range []string{flow.TypeChange, flow.TypeAddressed} {
 		if w.types[typ] == 0 {
 			t.Errorf("no message of type %q was seen, but %v", typ, w.types)
 		}

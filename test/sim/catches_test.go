@@ -14,7 +14,7 @@ import (
 // TestCatches breaks the product in one place each and wants the simulator to notice.
 func TestCatches(t *testing.T) {
 	notification := func(f func(n *pipeline.Notification)) func(*flow.Message) {
-		return alterBody(flow.TypeNotification, func(a *flow.Addressed) { f(&a.Notification) })
+		return alterBody(flow.TypeAddressed, func(a *flow.Addressed) { f(&a.Notification) })
 	}
 	everyChange := func(f func(n *pipeline.Notification)) func(*flow.Message) {
 		return notification(func(n *pipeline.Notification) {
@@ -32,7 +32,7 @@ func TestCatches(t *testing.T) {
 		{"a lost snapshot", flow.GroupIndex, alterOutput(nthOfType(5, flow.TypeSnapshot, dropMessage)), "versions were told"},
 		{"an edit that match does not hear of", flow.GroupIndex, alterOutput(nthOfType(4, flow.TypeStamp, dropMessage)), ""},
 		{"a lost change", flow.GroupDiff, alterOutput(nthOfType(3, flow.TypeChange, dropMessage)), "no change to version"},
-		{"a lost notification", flow.GroupMatch, alterOutput(nthOfType(2, flow.TypeNotification, dropMessage)), "missed"},
+		{"a lost notification", flow.GroupMatch, alterOutput(nthOfType(2, flow.TypeAddressed, dropMessage)), "missed"},
 		{"state without outputs", flow.GroupIndex,
 			breakTx(brokenTx{emit: dropMessage}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
 		{"outputs without state", flow.GroupIndex,
@@ -41,11 +41,11 @@ func TestCatches(t *testing.T) {
 			breakTx(brokenTx{dropsWrites: true}, func(n int, _ flow.Message) bool { return n == 4 }), ""},
 		{"an index that never wakes", flow.GroupIndex, breakTx(brokenTx{dropsWakes: true}, everyMessage), ""},
 		{"swapped changes", flow.GroupDiff, alterOutput(swapChanges), ""},
-		{"a notification again under another ID", flow.GroupMatch, alterOutput(nthOfType(3, flow.TypeNotification, repeatUnderNewID)), "told twice"},
-		{"the same notification again", flow.GroupMatch, alterOutput(nthOfType(3, flow.TypeNotification,
+		{"a notification again under another ID", flow.GroupMatch, alterOutput(nthOfType(3, flow.TypeAddressed, repeatUnderNewID)), "told twice"},
+		{"the same notification again", flow.GroupMatch, alterOutput(nthOfType(3, flow.TypeAddressed,
 			func(m flow.Message) []flow.Message { return []flow.Message{m, m} })), "two notifications with ID"},
 		{"a receiver told before it is durable", flow.GroupDelivery, breakTx(brokenTx{skipsSync: true}, func(_ int, m flow.Message) bool {
-			return m.Type == flow.TypeNotification
+			return m.Type == flow.TypeAddressed
 		}), "other content"},
 		{"an answer that is not durable", flow.GroupDelivery, breakTx(brokenTx{skipsSync: true}, everyMessage), "times"},
 		{"memory ahead of the commit", flow.GroupDiff, rememberBeforeCommit, "no change to version"},
@@ -134,8 +134,8 @@ func TestCatches(t *testing.T) {
 		{"parked notifications of a cancelled client sent", flow.GroupDelivery, ignoreType(flow.TypeWithdraw), "is tried although"},
 		{"a withdrawal forgotten", flow.GroupDelivery, breakTx(brokenTx{dropsWrites: true}, ofType(flow.TypeWithdraw)), "is tried although"},
 		{"what was pending of an expired receiver lost", flow.GroupDelivery, alterOutput(nthOfType(2, flow.TypeDeadLetter, dropMessage)), ""},
-		{"a digest that was not asked for", flow.GroupMatch, alterOutput(nthOfType(1, flow.TypeNotification, func(m flow.Message) []flow.Message {
-			alterBody(flow.TypeNotification, func(a *flow.Addressed) {
+		{"a digest that was not asked for", flow.GroupMatch, alterOutput(nthOfType(1, flow.TypeAddressed, func(m flow.Message) []flow.Message {
+			alterBody(flow.TypeAddressed, func(a *flow.Addressed) {
 				a.Digest = &pipeline.Digest{Every: pipeline.Duration(time.Minute), Max: 7}
 			})(&m)
 			return []flow.Message{m}
@@ -147,7 +147,7 @@ func TestCatches(t *testing.T) {
 		}), ""},
 		{"what was collected for a cancelled client told", flow.GroupDelivery, breakTx(brokenTx{skipsDeletes: true}, ofType(flow.TypeWithdraw)), ""},
 		{"a dead letter lost", flow.GroupDead, breakTx(brokenTx{droppedPrefix: "l/"}, ofType(flow.TypeDeadLetter)), ""},
-		{"quiet hours that are not heeded", flow.GroupDelivery, alterInput(alterBody(flow.TypeNotification, func(a *flow.Addressed) {
+		{"quiet hours that are not heeded", flow.GroupDelivery, alterInput(alterBody(flow.TypeAddressed, func(a *flow.Addressed) {
 			if a.Digest != nil {
 				a.Digest.Quiet = pipeline.Quiet{}
 			}
@@ -156,7 +156,7 @@ func TestCatches(t *testing.T) {
 			m.Header = maps.Clone(m.Header)
 			delete(m.Header, flow.HeaderReplay)
 		}), "0 times"},
-		{"a letter lost on its way back", flow.GroupDead, alterOutput(nthOfType(1, flow.TypeNotification, dropMessage)), "0 times"},
+		{"a letter lost on its way back", flow.GroupDead, alterOutput(nthOfType(1, flow.TypeAddressed, dropMessage)), "0 times"},
 		{"a letter brought back and kept", flow.GroupDead, breakTx(brokenTx{skipsDeletes: true}, ofType(flow.TypeWake)), ""},
 		{"articles of a feed forgotten", flow.GroupIndex, breakTx(brokenTx{droppedPrefix: "itm/"}, everyMessage), "has texts"},
 		{"articles of a feed taken for others", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) { slices.Reverse(o.Items) }), ""},

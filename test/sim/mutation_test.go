@@ -236,7 +236,7 @@ func onlyStatus(status string, f func(m flow.Message) []flow.Message) func() fun
 	return func() func(flow.Message) []flow.Message {
 		return func(m flow.Message) []flow.Message {
 			found := false
-			alterBody(flow.TypeNotification, func(a *flow.Addressed) { found = a.Notification.Status == status })(&m)
+			alterBody(flow.TypeAddressed, func(a *flow.Addressed) { found = a.Notification.Status == status })(&m)
 			if found {
 				return f(m)
 			}
@@ -357,7 +357,7 @@ func rememberBeforeCommit() func(flow.Processor) flow.Processor {
 
 func repeatUnderNewID(m flow.Message) []flow.Message {
 	other := m
-	alterBody(flow.TypeNotification, func(a *flow.Addressed) {
+	alterBody(flow.TypeAddressed, func(a *flow.Addressed) {
 		a.Notification.ID = flow.DeriveID(a.Notification.ID)
 		other.ID = a.Notification.ID
 	})(&other)
@@ -394,12 +394,12 @@ func mergeGroups(c *flow.Change) {
 func addEmptyNotification() func(flow.Message) []flow.Message {
 	done := false
 	return func(m flow.Message) []flow.Message {
-		if done || m.Type != flow.TypeNotification {
+		if done || m.Type != flow.TypeAddressed {
 			return []flow.Message{m}
 		}
 		done = true
 		other := m
-		alterBody(flow.TypeNotification, func(a *flow.Addressed) {
+		alterBody(flow.TypeAddressed, func(a *flow.Addressed) {
 			a.Notification.Diffs, a.Notification.Version = []pipeline.Diff{}, a.Notification.Version+1
 			a.Notification.ID = flow.DeriveID(a.Notification.ID)
 			other.ID = a.Notification.ID

@@ -129,7 +129,7 @@ func (w *world) recordDelivery(h workItem, x *tx, out []flow.Message) error {
 // time before them ends them as well. Other digests may end in quiet hours when they are full.
 func (b *receiverModel) updateQuietHolds(w *world, m flow.Message) error {
 	maps.DeleteFunc(b.quietHolds, func(_ string, x quietHold) bool { return !x.until.After(w.now) || !x.hours.End(w.now).After(w.now) })
-	if m.Type != flow.TypeNotification {
+	if m.Type != flow.TypeAddressed {
 		return nil
 	}
 	return decodeBody(m, func(a flow.Addressed) {

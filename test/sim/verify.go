@@ -74,7 +74,7 @@ func (w *world) readNotifications() (map[notificationKey]*publishedNotification,
 	w.digestReplays = make(map[string]int)
 	for _, lane := range w.transport.log(flow.TopicNotifications) {
 		for _, m := range lane {
-			if m.Type != flow.TypeNotification {
+			if m.Type != flow.TypeAddressed {
 				continue
 			}
 			var a flow.Addressed
