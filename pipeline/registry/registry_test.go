@@ -50,8 +50,11 @@ func TestSecretNeverPrints(t *testing.T) {
 
 func TestZeroSecret(t *testing.T) {
 	var s registry.Secret
-	if !s.IsZero() || s.Reveal() != "" || s.String() != "" || registry.NewSecret("") != s {
+	if !s.IsZero() || s.Reveal() != "" || s.String() != "" || s.IsUnset() {
 		t.Errorf("the zero Secret is not empty: %v", s)
+	}
+	if s = registry.NewSecret(""); !s.IsZero() || s.String() != "" || !s.IsUnset() {
+		t.Errorf("the Secret of an empty text is not one that is not set: %v", s)
 	}
 }
 
