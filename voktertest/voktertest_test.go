@@ -28,7 +28,11 @@ func watchLamp(inbox *voktertest.Inbox) vokter.Config {
 // TestTwoDays runs ten Routers one after another, each in a bubble of its own, for two days: all hourly checks are
 // made, and one change is told at the hour of its check, though the receiver fails at first.
 func TestTwoDays(t *testing.T) {
-	for i := range 10 {
+	routers := 10
+	if testing.Short() {
+		routers = 2
+	}
+	for i := range routers {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				web, inbox := new(voktertest.Web), new(voktertest.Inbox)
