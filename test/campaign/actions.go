@@ -144,6 +144,11 @@ func (a verbResult) noDeadLetter() bool {
 	return a.code == 1 && strings.Contains(a.log, "there is no such dead letter")
 }
 
+// keptForLater reports whether the verb says that a receiver did not take what was sent again, which is kept.
+func (a verbResult) keptForLater() bool {
+	return a.code == 1 && strings.Contains(a.log, "not delivered yet; kept, and tried again")
+}
+
 // noStore reports whether the verb says that there is no store yet.
 func (a verbResult) noStore() bool {
 	return a.code == 2 && (strings.Contains(a.log, "does not exist") || strings.Contains(a.log, "nothing was ever watched"))

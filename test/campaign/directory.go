@@ -208,7 +208,7 @@ func (d *directory) runVerbWithin(l *processRun, kill time.Duration, args ...str
 	switch {
 	case a.killed:
 		d.counters.add("killed_verbs")
-	case a.code == 0 || a.noStore():
+	case a.code == 0 || a.noStore() || a.keptForLater():
 	case a.noDeadLetter():
 		a.code = 0
 	case a.code == 2 || l == nil && !a.nothingToDo():
