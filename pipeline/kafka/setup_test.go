@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	memory.Pace()
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // records in the lines of benchmarks cannot be read
 	os.Exit(m.Run())
 }
 

@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +27,12 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
+
+// TestMain discards the records of Routers, since those in the lines of benchmarks make them unreadable.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
 
 // loopback permits what is served on this machine.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
