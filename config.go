@@ -321,10 +321,11 @@ func (c Config) withDefaults() Config {
 	c.Fetch.Timeout = cmp.Or(c.Fetch.Timeout, 30*time.Second)
 	c.Fetch.MinInterval = cmp.Or(c.Fetch.MinInterval, pipeline.DefaultMinInterval)
 	c.Fetch.Concurrency = cmp.Or(c.Fetch.Concurrency, 2)
+	rate := 1.0
 	if c.Every != nil && *c.Every == 0 {
-		c.Fetch.Rate = cmp.Or(c.Fetch.Rate, unlimitedRate)
+		rate = unlimitedRate
 	}
-	c.Fetch.Rate = cmp.Or(c.Fetch.Rate, 1)
+	c.Fetch.Rate = cmp.Or(c.Fetch.Rate, rate)
 	c.Retention.Age = cmp.Or(c.Retention.Age, index.DefaultKeepFor)
 	c.Retention.Versions = cmp.Or(c.Retention.Versions, index.DefaultKeep)
 	c.Retention.Disk = cmp.Or(c.Retention.Disk, 0.5)

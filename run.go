@@ -16,8 +16,8 @@ const drainHorizon = 30 * time.Second
 // attempt.
 const drainStallTimeout = 30 * time.Second
 
-// ErrNothingRead is what Run returns where every check that Config.Checks asked for failed. It is joined with the reason
-// of each page's last failure, of at most ten pages.
+// ErrNothingRead is what Run returns where every check that Config.Checks asked for failed. It is joined with the last
+// failure of each page, of at most ten pages.
 var ErrNothingRead = errors.New("every check failed")
 
 // maxNamedFailures is how many failed pages an ErrNothingRead names.

@@ -142,7 +142,7 @@ func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) er
 				return err
 			}
 			asked.add(letters)
-			for to := range asked { // what is pending there goes before them
+			for to := range asked { // a sink gets its pending notifications before the replayed ones
 				if _, err := m.Retry(ctx, vokter.RetryFilter{Sink: to.Sink}); err != nil {
 					return err
 				}

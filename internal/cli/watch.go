@@ -157,7 +157,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		_, err := run()
 		return causeOrError(ctx, err)
 	}
-	waiting := cfg.Logger // cron would mail what is logged
+	waiting := cfg.Logger // it is quiet for cron, which mails every line
 	if terminalColumns(a.stderr) > 0 {
 		waiting = log
 	}

@@ -52,9 +52,10 @@ func withFlags(reason string) string {
 
 // flagFor returns which flag of watch helps a check that ended with o, or nothing.
 func flagFor(o flow.Outcome) string {
+	advice := withFlags(o.Reason)
 	switch {
-	case withFlags(o.Reason) != o.Reason:
-		return withFlags(o.Reason)
+	case advice != o.Reason:
+		return advice
 	case inspect.AccessAdvice(o.Reason) != "":
 		return "watch sends credentials with " + accessFlagNames
 	}

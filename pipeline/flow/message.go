@@ -255,7 +255,7 @@ func Clipped(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// TypeNotification is the type of the CloudEvents that sinks send, beside TypeChange. It is in no topic of the pipeline.
+// TypeNotification is the type of the CloudEvents that sinks send, beside TypeChange. No topic of the pipeline has it.
 // Its body is a pipeline.Notification.
 const TypeNotification = "vokter.notification.v1"
 

@@ -28,7 +28,7 @@ const (
 	minShare  = 4
 )
 
-// MaxPlaces is how many places a Table holds. Others are told.
+// MaxPlaces is how many places a Table holds. Subscriptions are told of changes of any others.
 const MaxPlaces = 64
 
 // Place is a number in the blocks of one shape: the first, the second and so on.
@@ -164,7 +164,7 @@ func (t *Table) forget(check uint64) {
 		return cmp.Or(cmp.Compare(min(b.Began, 1), min(a.Began, 1)), cmp.Compare(b.Marks[0], a.Marks[0]),
 			cmp.Compare(b.Marks[1], a.Marks[1]), cmp.Compare(a.Shape, b.Shape), cmp.Compare(a.Nth, b.Nth))
 	})
-	t.Entries, t.Other = t.Entries[:MaxPlaces], check // of those that are dropped the next changes are told
+	t.Entries, t.Other = t.Entries[:MaxPlaces], check // subscriptions are told of the dropped ones
 }
 
 // begin returns the places that became restless and were not named yet.

@@ -8,8 +8,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Texts returns what was removed and added between two versions of a text, of which each line is a block. It is Diff
-// without its groups; what only moved is no difference.
+// Texts compares two versions of a text and returns what was removed and added. Each line is a block. Texts calls Diff
+// and leaves out its groups and the blocks that only moved.
 func Texts(old, new string) []flow.Difference {
 	var all []flow.Difference
 	for _, g := range Diff(text.Analyze(old), text.Analyze(new)) {

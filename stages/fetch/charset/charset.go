@@ -271,8 +271,8 @@ func charsetOfMeta(z *html.Tokenizer, more bool) (string, encoding.Encoding) {
 // charsetWord finds the word in any case. To lower the case of what strangers wrote may change its length.
 var charsetWord = regexp.MustCompile(`(?i)charset`)
 
-// In returns the charset that s, a media type, names as HTML finds it in the content of a meta element: with or without a
-// semicolon before "charset=" and quotes behind it. It is empty if there is none.
+// In returns the charset that s, a media type, names as HTML finds it in the content of a meta element: with or without
+// a semicolon before "charset=" and quotes behind it. It is empty if there is none.
 func In(s string) string {
 	const space = " \t\n\f\r"
 	for {

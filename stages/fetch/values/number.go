@@ -296,8 +296,8 @@ func decimals(code string) int {
 	return 2
 }
 
-// writtenDecimals returns how many decimal places people write in the amounts of a currency: none where its hundredths are
-// worth nothing any more, as those of the dinar of Iraq.
+// writtenDecimals returns how many decimal places people write in the amounts of a currency: none where its hundredths
+// are worth nothing any more, as those of the dinar of Iraq.
 func writtenDecimals(code string) int {
 	unit, err := cldr.ParseISO(code)
 	if err != nil {
