@@ -14,14 +14,14 @@ const maxTable = 1 << 14
 
 // stretches aligns the blocks of both texts. What differs in numbers alone counts as equal.
 func (c *comparison) stretches() []stretch {
-	shapes := func(n int, block func(int) *Block) []uint64 {
-		all := make([]uint64, n)
+	shapes := func(t *Text, end int) []uint64 {
+		all := make([]uint64, end-c.first)
 		for i := range all {
-			all[i] = block(i).Shape
+			all[i] = t.block(c.first + i).Shape
 		}
 		return all
 	}
-	olds, news := shapes(len(c.changedOlds), c.oldBlock), shapes(len(c.changedNews), c.newBlock)
+	olds, news := shapes(c.old, c.oldEnd), shapes(c.new, c.newEnd)
 	return align(nil, olds, news, c.first, c.first, alignDepth)
 }
 

@@ -1,8 +1,8 @@
 package restless
 
 import (
+	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,7 +17,40 @@ type Block struct {
 	// Shape names what the block is without its numbers. Blocks with the same shape have as many.
 	Shape   uint64
 	numbers []number
+	// alone is the shape without a look at the blocks before. hasWords says that the block has more than numbers.
+	alone    uint64
+	hasWords bool
 }
+
+// Text is a text of which each block is read once, when it is asked for. It is not safe for concurrent use.
+type Text struct {
+	content string
+	spans   []span
+	blocks  []*Block // by span, nil where none was read
+	pieces  []piece  // reused
+}
+
+// NewText returns the Text of content.
+func NewText(content string) *Text {
+	t := &Text{content: content, spans: appendBlocks(nil, content)}
+	t.blocks = make([]*Block, len(t.spans))
+	return t
+}
+
+// At returns the block that holds the byte at offset, or ends there. If there is none, it returns an empty one.
+func (t *Text) At(offset int) *Block {
+	i, found := slices.BinarySearchFunc(t.spans, offset, func(s span, offset int) int { return s.start - offset })
+	if !found {
+		i--
+	}
+	if i < 0 || offset > t.spans[i].end {
+		return &Block{Start: offset}
+	}
+	return t.block(i)
+}
+
+// span returns the text of block i.
+func (t *Text) span(i int) string { return t.content[t.spans[i].start:t.spans[i].end] }
 
 // isMark reports whether c ends a block.
 func isMark(c byte) bool {
@@ -51,77 +84,55 @@ func appendBlocks(all []span, content string) []span {
 	return all
 }
 
-// BlockAt reads the block of content that holds the byte at offset.
-func BlockAt(content string, offset int) Block {
-	start, end := offset, offset
-	for start > 0 && !isMark(content[start-1]) {
-		start--
-	}
-	for end < len(content) && !isMark(content[end]) {
-		end++
-	}
-	return readBlock(content, span{start, end})
-}
-
-var pieceBuffers = sync.Pool{New: func() any { return new([]piece) }}
-
-// readBlock reads a block of content.
-func readBlock(content string, at span) Block {
-	b, words := readAlone(content, at)
-	if !words && len(b.numbers) > 0 { // "397" is what the blocks before it say
-		b.Shape = hashLabel(b.Shape, content, at.start)
+// block returns block i.
+func (t *Text) block(i int) *Block {
+	b := t.read(i)
+	if b.Shape == 0 {
+		if b.Shape = b.alone; !b.hasWords && len(b.numbers) > 0 { // "397" is what the blocks before it say
+			b.Shape = t.hashLabel(b.alone, i)
+		}
 	}
 	return b
 }
 
-// readAlone reads a block of content without a look at those before it. words says that it has more than numbers.
-func readAlone(content string, at span) (b Block, words bool) {
-	b = Block{Text: content[at.start:at.end], Start: at.start}
-	if !mayHoldNumber(b.Text) {
-		b.Shape = hashString(offset64, b.Text)
-		return b, true
+// read returns block i without its shape.
+func (t *Text) read(i int) *Block {
+	if b := t.blocks[i]; b != nil {
+		return b
 	}
-	buffer := pieceBuffers.Get().(*[]piece)
-	r := reader{s: b.Text, ps: appendPieces((*buffer)[:0], b.Text)}
-	h := uint64(offset64)
+	b := &Block{Text: t.span(i), Start: t.spans[i].start}
+	t.blocks[i] = b
+	if !mayHoldNumber(b.Text) {
+		b.alone, b.hasWords = hashString(offset64, b.Text), true
+		return b
+	}
+	t.pieces = appendPieces(t.pieces[:0], b.Text)
+	r := reader{s: b.Text, ps: t.pieces}
+	b.alone = offset64
 	for i := 0; i < len(r.ps); {
 		if n, end, ok := r.next(i); ok {
 			b.numbers = append(b.numbers, n)
-			h = hashByte(hashByte(h, n.kind), 0)
+			b.alone = hashByte(hashByte(b.alone, n.kind), 0)
 			i = end
 			continue
 		}
-		h = hashByte(hashString(h, r.text(i)), ' ')
-		words = words || r.ps[i].kind == letters
+		b.alone = hashByte(hashString(b.alone, r.text(i)), ' ')
+		b.hasWords = b.hasWords || r.ps[i].kind == letters
 		i++
 	}
-	b.Shape = h
-	*buffer = r.ps[:0]
-	pieceBuffers.Put(buffer)
-	return b, words
+	return b
 }
 
 // maxLabelDistance is how many blocks before a number without words its label is looked for.
 const maxLabelDistance = 12
 
-// hashLabel adds to h the last block before start that has a word, without its numbers, and how many blocks lie
+// hashLabel adds to h the last block before block i that has a letter, without its numbers, and how many blocks lie
 // between. So the numbers of a table have the shape of their row.
-func hashLabel(h uint64, content string, start int) uint64 {
-	for range maxLabelDistance {
-		end := start
-		for end > 0 && isMark(content[end-1]) {
-			end--
-		}
-		for start = end; start > 0 && !isMark(content[start-1]); {
-			start--
-		}
-		if start == end {
-			break
-		}
+func (t *Text) hashLabel(h uint64, i int) uint64 {
+	for k := i - 1; k >= 0 && i-k <= maxLabelDistance; k-- {
 		h = hashByte(h, '<')
-		if label := content[start:end]; strings.ContainsFunc(label, unicode.IsLetter) {
-			b, _ := readAlone(content, span{start, end}) // in a run of ids each is the label of the next
-			return h ^ b.Shape*prime64
+		if strings.ContainsFunc(t.span(k), unicode.IsLetter) { // in a run of ids each is the label of the next
+			return h ^ t.read(k).alone*prime64
 		}
 	}
 	return h

@@ -119,7 +119,8 @@ func (r *reader) next(i int) (n number, end int, ok bool) {
 	if !r.is(i, digits) {
 		return number{}, 0, false
 	}
-	return r.finish(first, r.chain(i), number{kind: kindPlain}), r.chain(i), true
+	end = r.chain(i)
+	return r.finish(first, end, number{kind: kindPlain}), end, true
 }
 
 // finish completes n, which has the pieces from to end.
@@ -201,18 +202,10 @@ func isCurrency(s string) bool {
 	if c, _ := utf8.DecodeRuneInString(s); unicode.Is(unicode.Sc, c) {
 		return true
 	}
-	return len(s) <= 8 && currencies[strings.ToLower(s)]
+	return currencies.of(s) != 0
 }
 
 // currencies are codes and names of currencies, in small letters.
-var currencies = setOf(`usd eur gbp chf jpy cny rmb sek nok dkk pln czk huf ron bgn try rub uah inr brl mxn ars clp cop aud cad nzd zar
+var currencies = lexiconOf(map[uint8]string{1: `usd eur gbp chf jpy cny rmb sek nok dkk pln czk huf ron bgn try rub uah inr brl mxn ars clp cop aud cad nzd zar
 	sgd hkd krw twd thb idr myr php vnd ils aed sar egp ngn kes btc eth kr zł kč ft lei fr rs円 円 元 원 euro euros dollar dollars pound pounds
-	franken rupees yen cent cents ct`)
-
-func setOf(words string) map[string]bool {
-	set := make(map[string]bool)
-	for _, w := range strings.Fields(words) {
-		set[w] = true
-	}
-	return set
-}
+	franken rupees yen cent cents ct`})

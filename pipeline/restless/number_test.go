@@ -39,7 +39,7 @@ func TestNumbers(t *testing.T) {
 		"no number here":                                         nil,
 		"٣ من ٥":                                                 {"#٣", "#٥"},
 	} {
-		b := BlockAt(block, 0)
+		b := NewText(block).At(0)
 		var got []string
 		for i, n := range b.numbers {
 			got = append(got, string(n.kind)+b.value(i))
@@ -52,7 +52,7 @@ func TestNumbers(t *testing.T) {
 
 // TestShapes: what differs only in numbers has the same shape, and nothing else has.
 func TestShapes(t *testing.T) {
-	shape := func(block string) uint64 { b := BlockAt(block, len(block)-1); return b.Shape }
+	shape := func(block string) uint64 { return NewText(block).At(len(block) - 1).Shape }
 	for _, same := range [][2]string{
 		{"9,999 views", "10,000 views"}, {"Sun 1 Nov 2026 23:59", "Mon 2 Nov 2026 00:00"}, {"1 day 2 hours", "23 hours"}, {"59 minutes ago", "an hour ago"},
 		{"Ends in 1h 0m", "Ends in 59m"}, {"-1 °C", "1 °C"}, {"Views\n12", "Views\n13"},

@@ -60,11 +60,11 @@ var errPacked = errors.New("the restless places of a text are damaged")
 // Mutes reports whether the difference between two blocks is muted, as far as it lies in the ranges from and
 // to of bytes of their texts. learned says that it lies in places of s, and not only in times that
 // passed. between is the time between the texts.
-func (s Set) Mutes(old, new Block, from, to [2]int, between time.Duration) (muted, learned bool) {
+func (s Set) Mutes(old, new *Block, from, to [2]int, between time.Duration) (muted, learned bool) {
 	if old.Shape != new.Shape || len(old.numbers) != len(new.numbers) {
 		return false, false
 	}
-	within := func(n number, b Block, r [2]int) bool { return b.Start+n.start < r[1] && b.Start+n.end > r[0] }
+	within := func(n number, b *Block, r [2]int) bool { return b.Start+n.start < r[1] && b.Start+n.end > r[0] }
 	for i := range new.numbers {
 		x, y := old.numbers[i], new.numbers[i]
 		if old.value(i) == new.value(i) || !within(x, old, from) && !within(y, new, to) {
@@ -88,17 +88,14 @@ func (s Set) Mutes(old, new Block, from, to [2]int, between time.Duration) (mute
 // minutes ago". Texts that differ in these alone have the same one.
 func (s Set) Hash(content string) string {
 	h := sha256.New()
+	t := NewText(content)
 	buf := make([]byte, 0, 512)
-	for _, at := range appendBlocks(nil, content) {
+	for i := range t.spans {
+		b := t.read(i)
 		buf = append(buf[:0], '\n')
-		if !mayHoldNumber(content[at.start:at.end]) {
-			h.Write(append(buf, content[at.start:at.end]...))
-			continue
-		}
-		b := readBlock(content, at)
 		from := 0
-		for i, n := range b.numbers {
-			if n.age > 0 || s[b.place(i)] {
+		for k, n := range b.numbers {
+			if n.age > 0 || len(s) > 0 && s[t.block(i).place(k)] {
 				buf = append(append(buf, b.Text[from:n.start]...), '#')
 				from = n.end
 			}
@@ -109,17 +106,14 @@ func (s Set) Hash(content string) string {
 }
 
 // covers reports whether blocks with a place of s take up at least half of content.
-func (s Set) covers(content string) bool {
+func (s Set) covers(content *Text) bool {
 	n, all := 0, 0
-	for _, at := range appendBlocks(nil, content) {
+	for i, at := range content.spans {
 		length := at.end - at.start
 		all += length
-		if !mayHoldNumber(content[at.start:at.end]) {
-			continue
-		}
-		b := readBlock(content, at)
-		for i := range b.numbers {
-			if s[b.place(i)] {
+		b := content.block(i)
+		for k := range b.numbers {
+			if s[b.place(k)] {
 				n += length
 				break
 			}
@@ -129,6 +123,4 @@ func (s Set) covers(content string) bool {
 }
 
 // Labels shows the places of s in content, up to most, each by its block with the number in brackets.
-func (s Set) Labels(content string, most int) []string {
-	return labels(content, appendBlocks(nil, content), s, most)
-}
+func (s Set) Labels(content string, most int) []string { return NewText(content).labels(s, most) }

@@ -115,13 +115,13 @@ func (t *Table) Learn(old, new string, check uint64, between time.Duration) Less
 			quiet = quiet && muted[p[1].place(i)]
 		}
 	}
-	c.countShapes(changed)
+	count := c.countShapes(changed)
 	entries := make(map[Place]int, len(t.Entries))
 	for i, e := range t.Entries {
 		entries[Place{e.Shape, e.Nth}] = i
 	}
 	for place, n := range changed {
-		if n*minShare >= c.count[place.Shape] {
+		if n*minShare >= count[place.Shape] {
 			t.mark(place, check, entries)
 		} else if !muted[place] {
 			c.other = true
@@ -185,7 +185,7 @@ func (t *Table) begin(c *comparison, check uint64) pipeline.Muting {
 	if len(named) == 0 {
 		return pipeline.Muting{}
 	}
-	return pipeline.Muting{Places: labels(c.new, c.blocks, named, pipeline.MaxNamedPlaces), Count: len(named), Whole: whole}
+	return pipeline.Muting{Places: c.new.labels(named, pipeline.MaxNamedPlaces), Count: len(named), Whole: whole}
 }
 
 // SaidWords notes that the subscribers were told of the places that are restless in their words.
@@ -206,7 +206,7 @@ func (t *Table) Said(m pipeline.Muting) {
 
 // isWhole reports whether nothing but restless places changed in the last checks before check, and these take up
 // at least half of content.
-func (t *Table) isWhole(content string, check uint64) bool {
+func (t *Table) isWhole(content *Text, check uint64) bool {
 	if t.Other > 0 && check-t.Other <= calmAfter {
 		return false
 	}
@@ -218,42 +218,30 @@ func (t *Table) isWhole(content string, check uint64) bool {
 	return t.Restless(check).covers(content)
 }
 
-// comparison is a pair of texts, split into blocks.
+// comparison is a pair of texts.
 type comparison struct {
-	old, new string
-	olds     []span
-	blocks   []span // of new
-	// first is how many blocks at the beginning are the same, and changedOlds and changedNews are the blocks from there
-	// to those at the end that are.
-	first                    int
-	changedOlds, changedNews []span
-	// oldBlocks and newBlocks are those of changedOlds and changedNews that were read.
-	oldBlocks, newBlocks []Block
+	old, new *Text
+	// Their blocks before first are the same, and so are those behind the blocks [first, oldEnd) and [first, newEnd).
+	first, oldEnd, newEnd int
 	// pairs are the changed blocks of both that have the same shape.
 	pairs [][2]*Block
 	// other says that something changed that is not in pairs. inOrder says that each block of new stands
 	// where the old one stood that it equals or is paired with.
 	other, inOrder bool
-	count          map[uint64]int // blocks of new by shape, as far as they were counted
 }
 
 // compare pairs the blocks of two texts that are equal but for their numbers. What both have counts as
 // unchanged wherever it stands.
 func compare(old, new string) comparison {
-	c := comparison{old: old, new: new, blocks: appendBlocks(nil, new)}
-	c.olds = appendBlocks(make([]span, 0, len(c.blocks)+8), old)
-	olds, news := c.olds, c.blocks
-	a := func(s span) string { return old[s.start:s.end] }
-	b := func(s span) string { return new[s.start:s.end] }
-	for len(olds) > 0 && len(news) > 0 && a(olds[0]) == b(news[0]) {
-		olds, news, c.first = olds[1:], news[1:], c.first+1
+	c := comparison{old: NewText(old), new: NewText(new)}
+	c.oldEnd, c.newEnd = len(c.old.spans), len(c.new.spans)
+	for c.first < min(c.oldEnd, c.newEnd) && c.old.span(c.first) == c.new.span(c.first) {
+		c.first++
 	}
-	for n, m := len(olds), len(news); n > 0 && m > 0 && a(olds[n-1]) == b(news[m-1]); n, m = len(olds), len(news) {
-		olds, news = olds[:n-1], news[:m-1]
+	for min(c.oldEnd, c.newEnd) > c.first && c.old.span(c.oldEnd-1) == c.new.span(c.newEnd-1) {
+		c.oldEnd, c.newEnd = c.oldEnd-1, c.newEnd-1
 	}
-	c.changedOlds, c.changedNews = olds, news
-	c.oldBlocks, c.newBlocks = make([]Block, len(olds)), make([]Block, len(news))
-	if c.inOrder = len(olds) == len(news); c.inOrder {
+	if c.inOrder = c.oldEnd == c.newEnd; c.inOrder {
 		c.pairByPosition()
 	}
 	if !c.inOrder {
@@ -262,27 +250,14 @@ func compare(old, new string) comparison {
 	return c
 }
 
-// oldBlock reads block i of changedOlds, once.
-func (c *comparison) oldBlock(i int) *Block { return readOnce(c.oldBlocks, i, c.old, c.changedOlds) }
-
-// newBlock reads block i of changedNews, once.
-func (c *comparison) newBlock(i int) *Block { return readOnce(c.newBlocks, i, c.new, c.changedNews) }
-
-func readOnce(blocks []Block, i int, content string, spans []span) *Block {
-	if blocks[i].Text == "" {
-		blocks[i] = readBlock(content, spans[i])
-	}
-	return &blocks[i]
-}
-
 // pairByPosition pairs blocks in the same positions. If one has no partner of its shape there, it sets inOrder
 // to false, and has no other effect.
 func (c *comparison) pairByPosition() {
-	for i, at := range c.changedOlds {
-		if now := c.changedNews[i]; c.old[at.start:at.end] == c.new[now.start:now.end] {
+	for i := c.first; i < c.oldEnd; i++ {
+		if c.old.span(i) == c.new.span(i) {
 			continue
 		}
-		x, y := c.oldBlock(i), c.newBlock(i)
+		x, y := c.old.block(i), c.new.block(i)
 		if x.Shape != y.Shape || len(x.numbers) != len(y.numbers) || len(x.numbers) == 0 {
 			c.pairs, c.inOrder = nil, false
 			return
@@ -293,24 +268,23 @@ func (c *comparison) pairByPosition() {
 
 // pairByShape pairs the first block of a shape with the first one, the second with the second.
 func (c *comparison) pairByShape() {
-	left := make(map[string]int, len(c.changedOlds))
-	for _, s := range c.changedOlds {
-		left[c.old[s.start:s.end]]++
+	left := make(map[string]int, c.oldEnd-c.first)
+	for i := c.first; i < c.oldEnd; i++ {
+		left[c.old.span(i)]++
 	}
-	var changed []int // of changedNews
-	for i, s := range c.changedNews {
-		if t := c.new[s.start:s.end]; left[t] > 0 {
+	var changed []int // blocks of new
+	for i := c.first; i < c.newEnd; i++ {
+		if t := c.new.span(i); left[t] > 0 {
 			left[t]--
 		} else {
 			changed = append(changed, i)
 		}
 	}
 	byShape := make(map[uint64][]*Block)
-	for i := len(c.changedOlds) - 1; i >= 0; i-- { // of equal ones the first are unchanged
-		s := c.changedOlds[i]
-		if t := c.old[s.start:s.end]; left[t] > 0 {
+	for i := c.oldEnd - 1; i >= c.first; i-- { // of equal ones the first are unchanged
+		if t := c.old.span(i); left[t] > 0 {
 			left[t]--
-			b := c.oldBlock(i)
+			b := c.old.block(i)
 			byShape[b.Shape] = append(byShape[b.Shape], b)
 		}
 	}
@@ -319,7 +293,7 @@ func (c *comparison) pairByShape() {
 		unpaired += len(bs)
 	}
 	for _, i := range changed {
-		y := c.newBlock(i)
+		y := c.new.block(i)
 		bs := byShape[y.Shape]
 		if len(bs) == 0 || len(y.numbers) == 0 {
 			c.other = true
@@ -338,23 +312,22 @@ func (c *comparison) pairByShape() {
 }
 
 // countShapes counts the blocks of new with the shapes of changed places.
-func (c *comparison) countShapes(changed map[Place]int) {
-	c.count = make(map[uint64]int)
-	for p := range changed {
-		c.count[p.Shape] = 0
-	}
+func (c *comparison) countShapes(changed map[Place]int) map[uint64]int {
+	count := make(map[uint64]int, len(changed))
 	if len(changed) == 0 {
-		return
+		return count
 	}
-	for _, s := range c.blocks {
-		if !mayHoldNumber(c.new[s.start:s.end]) {
-			continue
-		}
-		shape := readBlock(c.new, s).Shape
-		if _, ok := c.count[shape]; ok {
-			c.count[shape]++
+	for p := range changed {
+		count[p.Shape] = 0
+	}
+	for i := range c.new.spans {
+		if b := c.new.block(i); len(b.numbers) > 0 {
+			if n, ok := count[b.Shape]; ok {
+				count[b.Shape] = n + 1
+			}
 		}
 	}
+	return count
 }
 
 // quietAnyway is the size in bytes of a text that may change as a whole in its restless places.
@@ -368,18 +341,15 @@ func (c *comparison) pairedBytes() (n int) {
 	return n
 }
 
-// labels shows the places, up to most, each by a block of content with the number in brackets.
-func labels(content string, blocks []span, places Set, most int) []string {
+// labels shows the places, up to most, each by a block with the number in brackets.
+func (t *Text) labels(places Set, most int) []string {
 	var all []string
 	done := make(map[uint64]bool)
-	for _, s := range blocks {
+	for i := range t.spans {
 		if len(all) == most {
 			break
 		}
-		if !mayHoldNumber(content[s.start:s.end]) {
-			continue
-		}
-		b := readBlock(content, s)
+		b := t.block(i)
 		if done[b.Shape] {
 			continue
 		}

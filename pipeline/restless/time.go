@@ -13,7 +13,7 @@ func (r *reader) timeAt(i int) (n number, end int, ok bool) {
 		if !r.is(i, letters) {
 			return number{}, 0, false
 		}
-		word := timeWordOf(r.text(i))
+		word := timeWords.of(r.text(i))
 		if word&article != 0 {
 			if n, end, ok := r.articleAt(i); ok {
 				return n, end, true
@@ -69,7 +69,7 @@ func (r *reader) timeElement(j int, date *dateParts) (end int, span, unit time.D
 			return end, span, unit, true
 		}
 	}
-	if u := units[strings.ToLower(r.text(end))]; u > 0 && (len(r.text(end)) > 1 || r.is(end+1, digits) || j > 0 && r.is(j-1, letters) && len(r.text(j-1)) == 1) {
+	if u := units.of(r.text(end)); u > 0 && (len(r.text(end)) > 1 || r.is(end+1, digits) || j > 0 && r.is(j-1, letters) && len(r.text(j-1)) == 1) {
 		n, err := strconv.ParseFloat(strings.ReplaceAll(word, ",", "."), 64)
 		if err != nil {
 			n = 1
@@ -109,14 +109,14 @@ func compact(word string) (span, unit time.Duration, ok bool) {
 	if k == 0 || k == len(word) || k > 6 {
 		return 0, 0, false
 	}
-	u := units[strings.ToLower(word[k:])]
+	u := units.of(word[k:])
 	n, err := strconv.Atoi(word[:k])
 	return time.Duration(n) * u, u, u > 0 && err == nil
 }
 
 // articleAt returns a duration such as "an hour" in "an hour ago" that begins with the article i.
 func (r *reader) articleAt(i int) (n number, end int, ok bool) {
-	u := units[strings.ToLower(r.text(i+1))]
+	u := units.of(r.text(i + 1))
 	if u == 0 || len(r.text(i+1)) == 1 {
 		return n, 0, false
 	}
@@ -131,7 +131,7 @@ func (r *reader) withAge(n number, from, end int, age, unit time.Duration) numbe
 	}
 	before := strings.ToLower(r.text(from - 1))
 	switch {
-	case agoBehind[strings.ToLower(r.text(end))], before == "vor", before == "hace", before == "há",
+	case timeWords.of(r.text(end))&agoBehind != 0, before == "vor", before == "hace", before == "há",
 		before == "a" && strings.EqualFold(r.text(from-2), "y") && strings.EqualFold(r.text(from-3), "il"):
 		n.age, n.unit = age, unit
 	}
@@ -141,7 +141,7 @@ func (r *reader) withAge(n number, from, end int, age, unit time.Duration) numbe
 // skip returns the first piece from i on that is no comma, point or word between the parts of a date or
 // a duration.
 func (r *reader) skip(i int) int {
-	for i < len(r.ps) && (r.is(i, sign) && strings.Contains(",.-–", r.text(i)) || r.is(i, letters) && len(r.text(i)) <= 4 && joins[strings.ToLower(r.text(i))]) {
+	for i < len(r.ps) && (r.is(i, sign) && strings.Contains(",.-–", r.text(i)) || r.is(i, letters) && timeWords.of(r.text(i))&join != 0) {
 		i++
 	}
 	return i
@@ -159,9 +159,9 @@ func explains(between time.Duration, old, new number) bool {
 	return old.age > 0 && new.age > 0 && new.age >= old.age-new.unit && new.age-old.age <= between+old.unit+new.unit && (new.age >= old.age || new.unit >= old.unit)
 }
 
-func isDay(s string) bool { return timeWordOf(s)&dayName != 0 }
+func isDay(s string) bool { return timeWords.of(s)&dayName != 0 }
 
-func isMonth(s string) bool { return timeWordOf(s)&monthName != 0 }
+func isMonth(s string) bool { return timeWords.of(s)&monthName != 0 }
 
 // timeWord says what a word can be in a date or a duration.
 type timeWord uint8
@@ -170,44 +170,19 @@ const (
 	dayName timeWord = 1 << iota
 	monthName
 	article
+	agoBehind
+	join // stands between the parts of a date or a duration
 )
-
-// maxTimeWord is the length of the longest timeWord in bytes.
-const maxTimeWord = 10
-
-func timeWordOf(s string) timeWord {
-	if s == "" || len(s) > maxTimeWord || !timeWordBegins[s[0]][len(s)] {
-		return 0
-	}
-	return timeWords[strings.ToLower(s)]
-}
-
-// timeWordBegins holds the first bytes and the lengths of timeWords: most words are none of them.
-var timeWordBegins = func() (is [256][maxTimeWord + 1]bool) {
-	for w := range timeWords {
-		is[w[0]][len(w)] = true
-		is[strings.ToUpper(w)[0]][len(w)] = true
-	}
-	return is
-}()
-
-func timeWordsOf(lists map[timeWord]string) map[string]timeWord {
-	all := make(map[string]timeWord)
-	for kind, words := range lists {
-		for w := range setOf(words) {
-			all[w] |= kind
-		}
-	}
-	return all
-}
 
 func isHalfOfDay(s string) bool {
 	return len(s) == 2 && (strings.EqualFold(s, "am") || strings.EqualFold(s, "pm"))
 }
 
+const day = 24 * time.Hour
+
 // The words of times, in small letters: English, German, French, Spanish, Italian, Portuguese and Dutch.
 var (
-	timeWords = timeWordsOf(map[timeWord]string{
+	timeWords = lexiconOf(map[timeWord]string{
 		dayName: `mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday mo
 			di mi do fr sa so montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lun mar mer jeu
 			ven sam dim lundi mardi mercredi jeudi vendredi samedi dimanche mié jue vie sáb dom lunes martes
@@ -221,17 +196,11 @@ var (
 			noviembre diciembre gen mag giu lug set ott gennaio febbraio aprile maggio giugno luglio settembre
 			ottobre dicembre fev out dez janeiro fevereiro março maio junho julho setembro outubro novembro dezembro
 			januari februari maart mei augustus`,
-		article: `a an one ein eine einer einem un une una uno um uma een`,
+		article:   `a an one ein eine einer einem un une una uno um uma een`,
+		agoBehind: `ago fa geleden atrás sedan siden`,
+		join:      `and und et e y en at um à alle às om uhr of de`,
 	})
-	units     = unitLengths()
-	agoBehind = setOf(`ago fa geleden atrás sedan siden`)
-	joins     = setOf(`and und et e y en at um à alle às om uhr of de`)
-)
-
-func unitLengths() map[string]time.Duration {
-	const day = 24 * time.Hour
-	all := make(map[string]time.Duration)
-	for length, words := range map[time.Duration]string{
+	units = lexiconOf(map[time.Duration]string{
 		time.Second: `s sec secs second seconds sek sekunde sekunden seconde secondes segundo segundos secondo secondi seconden`,
 		time.Minute: `m min mins minute minutes minuten minuto minutos minuti minuut`,
 		time.Hour:   `h hr hrs hour hours std stunde stunden heure heures hora horas ora ore uur`,
@@ -239,13 +208,8 @@ func unitLengths() map[string]time.Duration {
 		7 * day:     `w wk week weeks woche wochen semaine semaines semana semanas settimana settimane weken`,
 		30 * day:    `mo month months monat monate monaten mois mes meses mese mesi mês maand maanden`,
 		365 * day:   `y yr yrs year years jahr jahre jahren ans année années año años anno anni ano anos jaar`,
-	} {
-		for w := range setOf(words) {
-			all[w] = length
-		}
-	}
-	return all
-}
+	})
+)
 
 // Touches reports whether a difference in a restless place can add or remove a word of the keyword.
 func Touches(keyword string) bool {
@@ -253,7 +217,7 @@ func Touches(keyword string) bool {
 		if p.kind == digits {
 			return true
 		}
-		if w := strings.ToLower(keyword[p.start:p.end]); p.kind == letters && (units[w] > 0 || timeWordOf(w) != 0 || joins[w] || isHalfOfDay(w)) {
+		if w := strings.ToLower(keyword[p.start:p.end]); p.kind == letters && (units.of(w) > 0 || timeWords.of(w)&^agoBehind != 0 || isHalfOfDay(w)) {
 			return true
 		}
 	}

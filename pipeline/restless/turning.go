@@ -9,11 +9,11 @@ import (
 )
 
 // wordsOf names the places that are in question, as they are in content.
-func (t *Table) wordsOf(content string, blocks []span, inQuestion func(*Rotation) bool) (m pipeline.Muting) {
+func (t *Table) wordsOf(content *Text, inQuestion func(*Rotation) bool) (m pipeline.Muting) {
 	for i := range t.Rotations {
 		if r := &t.Rotations[i]; inQuestion(r) {
 			if m.Count++; len(m.Places) < pipeline.MaxNamedPlaces {
-				m.Places = append(m.Places, placeOf(r, content, blocks).Label)
+				m.Places = append(m.Places, placeOf(r, content).Label)
 			}
 		}
 	}
@@ -22,7 +22,7 @@ func (t *Table) wordsOf(content string, blocks []span, inQuestion func(*Rotation
 
 // RestlessWords returns the places that are restless in their words, as they are in content.
 func (t *Table) RestlessWords(content string) pipeline.Muting {
-	return t.wordsOf(content, appendBlocks(nil, content), (*Rotation).hasBegun)
+	return t.wordsOf(NewText(content), (*Rotation).hasBegun)
 }
 
 // CountRestlessWords returns how many places RestlessWords has.
@@ -41,11 +41,11 @@ func (t *Table) WithoutWords(content string) (rest string, ok bool) {
 	if t.CountRestlessWords() == 0 || !t.isOf(content) {
 		return content, false
 	}
-	blocks := appendBlocks(nil, content)
+	text := NewText(content)
 	var cuts []Turning
 	for i := range t.Rotations {
 		if r := &t.Rotations[i]; r.hasBegun() && r.Money == 0 {
-			cuts = append(cuts, placeOf(r, content, blocks))
+			cuts = append(cuts, placeOf(r, text))
 		}
 	}
 	slices.SortFunc(cuts, func(a, b Turning) int { return a.Start - b.Start })
@@ -93,14 +93,14 @@ func (t *Table) Turning(content string, check uint64) (all []Turning) {
 	if !t.isOf(content) {
 		return nil
 	}
-	blocks := appendBlocks(nil, content)
+	text := NewText(content)
 	for i := range t.Rotations {
 		r := &t.Rotations[i]
 		if r.Money != 0 || !r.turnsOften() || check-r.Last > wordsStand || check-r.Last > turnsLately && r.Began == 0 {
 			continue
 		}
 		if 2*bits.OnesCount8(r.Grew) <= min(r.Known+1, 8) {
-			all = append(all, placeOf(r, content, blocks))
+			all = append(all, placeOf(r, text))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Turning) int { return a.Start - b.Start })
@@ -108,19 +108,19 @@ func (t *Table) Turning(content string, check uint64) (all []Turning) {
 }
 
 // placeOf shows a place of content.
-func placeOf(r *Rotation, content string, blocks []span) Turning {
+func placeOf(r *Rotation, content *Text) Turning {
 	x := r.extent()
 	p := Turning{Changes: r.Known, InARow: r.inARow(), Muted: r.hasBegun()}
-	x.From, x.To = min(x.From, len(blocks)), min(x.To, len(blocks))
-	at := bytesOf(blocks, x.From, x.To, len(content))
+	x.From, x.To = min(x.From, len(content.spans)), min(x.To, len(content.spans))
+	at := content.bytesOf(x.From, x.To)
 	p.Start, p.End = at[0], at[1]
 	switch {
 	case x.From == x.To && x.From > 0:
-		p.Label = "[…] behind " + clip(content[blocks[x.From-1].start:blocks[x.From-1].end])
+		p.Label = "[…] behind " + clip(content.span(x.From-1))
 	case x.From == x.To:
 		p.Label = "[…] at the beginning"
 	case x.To-x.From == 1:
-		b := readBlock(content, blocks[x.From])
+		b := content.read(x.From)
 		ws := b.words()
 		head, tail := min(x.Head, len(ws)), min(x.Tail, len(ws))
 		from, to := 0, len(b.Text)
@@ -139,7 +139,7 @@ func placeOf(r *Rotation, content string, blocks []span) Turning {
 			p.Label += " " + clip(strings.TrimSpace(p.Tail))
 		}
 	default:
-		p.Label = "[" + clip(content[blocks[x.From].start:blocks[x.From].end]) + "]"
+		p.Label = "[" + clip(content.span(x.From)) + "]"
 		p.Label += " and " + plural(x.To-x.From-1)
 	}
 	return p

@@ -85,7 +85,7 @@ func (t *Table) isOf(content string) bool {
 
 // learnWords notes where the words of the two texts of c differ. It sets the words of l.
 func (t *Table) learnWords(c *comparison, check uint64, l *Lesson) {
-	if !t.isOf(c.old) {
+	if !t.isOf(c.old.content) {
 		t.Rotations = nil
 	}
 	var all []stretch
@@ -110,7 +110,7 @@ func (t *Table) learnWords(c *comparison, check uint64, l *Lesson) {
 			of[i] = append(of[i], s)
 		}
 	}
-	m := mapping{all, len(c.blocks)}
+	m := mapping{all, len(c.new.spans)}
 	for i := range t.Rotations {
 		r := &t.Rotations[i]
 		was := r.extent()
@@ -130,9 +130,9 @@ func (t *Table) learnWords(c *comparison, check uint64, l *Lesson) {
 	}
 	t.forgetWords(check)
 	if len(t.Rotations) > 0 {
-		t.Text = hashString(offset64, c.new)
+		t.Text = hashString(offset64, c.new.content)
 	}
-	l.BeganWords = t.wordsOf(c.new, c.blocks, func(r *Rotation) bool { return r.hasBegun() && !r.Said })
+	l.BeganWords = t.wordsOf(c.new, func(r *Rotation) bool { return r.hasBegun() && !r.Said })
 }
 
 // change notes that the words of r, which was at extent was of the older text, changed in the stretches. It returns
@@ -152,12 +152,12 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 		removed, added = removed+s.b-s.a, added+s.d-s.c
 		beyond = beyond || s.a < was.From || s.b > was.To
 		for i := s.a; i < s.b; i++ { // only the blocks of the place count
-			money = money || was.From <= i && i < was.To && c.oldBlock(i-c.first).hasMoney()
+			money = money || was.From <= i && i < was.To && c.old.block(i).hasMoney()
 		}
-		for i, at := range c.blocks[s.c:s.d] {
-			money = money || !beyond && c.newBlock(s.c+i-c.first).hasMoney()
-			words += strings.Count(c.new[at.start:at.end], " ") + 1
-			h := hashString(offset64, c.new[at.start:at.end])
+		for i := s.c; i < s.d; i++ {
+			money = money || !beyond && c.new.block(i).hasMoney()
+			words += strings.Count(c.new.span(i), " ") + 1
+			h := hashString(offset64, c.new.span(i))
 			if k := slices.Index(r.Seen, h); k >= 0 {
 				r.Seen = slices.Delete(slices.Clone(r.Seen), k, k+1)
 			} else {
@@ -168,8 +168,8 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	}
 	grew := added > 0 && 2*removed < was.To-was.From || removed == 0 && !hadNone
 	wordsBefore := 0
-	for _, at := range c.olds[was.From:was.To] {
-		wordsBefore += strings.Count(c.old[at.start:at.end], " ") + 1
+	for i := was.From; i < was.To; i++ {
+		wordsBefore += strings.Count(c.old.span(i), " ") + 1
 	}
 	if r.Money <<= 1; money {
 		r.Money |= 1
@@ -182,7 +182,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 		for _, s := range all {
 			e := edit
 			if !inBlock {
-				x, y := bytesOf(c.olds, s.a, s.b, len(c.old)), bytesOf(c.blocks, s.c, s.d, len(c.new))
+				x, y := c.old.bytesOf(s.a, s.b), c.new.bytesOf(s.c, s.d)
 				e = [4]int{x[0], x[1], y[0], y[1]}
 			}
 			muted = append(muted, e)
@@ -239,20 +239,20 @@ func (b *Block) hasMoney() bool {
 	return slices.ContainsFunc(b.numbers, func(n number) bool { return n.kind == kindMoney })
 }
 
-// bytesOf returns the bytes of the blocks [from, to) of a text of the given length.
-func bytesOf(blocks []span, from, to, length int) [2]int {
+// bytesOf returns the bytes of the blocks [from, to).
+func (t *Text) bytesOf(from, to int) [2]int {
 	switch {
 	case from < to:
-		return [2]int{blocks[from].start, blocks[to-1].end}
-	case from < len(blocks):
-		return [2]int{blocks[from].start, blocks[from].start}
+		return [2]int{t.spans[from].start, t.spans[to-1].end}
+	case from < len(t.spans):
+		return [2]int{t.spans[from].start, t.spans[from].start}
 	}
-	return [2]int{length, length}
+	return [2]int{len(t.content), len(t.content)}
 }
 
 // editOf returns what changed in a stretch of one block: how many words before and behind it stayed, and where it is.
 func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
-	x, y := c.oldBlock(s.a-c.first), c.newBlock(s.c-c.first)
+	x, y := c.old.block(s.a), c.new.block(s.c)
 	a, b := x.words(), y.words()
 	for head < len(a) && head < len(b) && a[head].text == b[head].text {
 		head++

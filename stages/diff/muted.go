@@ -18,7 +18,7 @@ func muteRestless(c *flow.Change, s flow.Snapshot) {
 	if err != nil {
 		return // all is told
 	}
-	m := muter{Snapshot: s, set: set, alone: make(map[uint64]*loneBlocks), items: make(map[string]*returningItems)}
+	m := muter{Snapshot: s, set: set, old: restless.NewText(s.Old), new: restless.NewText(s.New), alone: make(map[uint64]*loneBlocks), items: make(map[string]*returningItems)}
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		if g.IsWhole() {
@@ -65,7 +65,8 @@ func unmute(c *flow.Change, because func(why string) bool) {
 // muter mutes the edits of a change, one after the other.
 type muter struct {
 	flow.Snapshot
-	set restless.Set
+	set      restless.Set
+	old, new *restless.Text
 	// edit are the differences of the present edit, and groups their groups.
 	edit   []*flow.Difference
 	groups []*flow.Group
@@ -157,11 +158,11 @@ func (m *muter) noteItem(g *flow.Group, size *flow.Size) {
 		}
 		return
 	}
-	content := m.New
+	content, text := m.New, m.new
 	if g.Item == flow.ItemGone {
-		content = m.Old
+		content, text = m.Old, m.old
 	}
-	first, last := restless.BlockAt(content, g.Differences[0].Offset), restless.BlockAt(content, g.Differences[n-1].Offset)
+	first, last := text.At(g.Differences[0].Offset), text.At(g.Differences[n-1].Offset)
 	hash := m.set.Hash(content[first.Start : last.Start+len(last.Text)])
 	of := m.items[hash]
 	if of == nil {
@@ -195,7 +196,7 @@ func (m *muter) muteItem(gone, came *flow.Group, size *flow.Size) {
 	}
 	why := ""
 	for i := range gone.Differences {
-		old, new := restless.BlockAt(m.Old, gone.Differences[i].Offset), restless.BlockAt(m.New, came.Differences[i].Offset)
+		old, new := m.old.At(gone.Differences[i].Offset), m.new.At(came.Differences[i].Offset)
 		if old.Text == new.Text {
 			continue
 		}
@@ -239,20 +240,18 @@ func (m *muter) reason() string {
 		at := [2]int{d.Offset, d.Offset + len(d.Text)}
 		switch {
 		case d.Event == pipeline.Removed && old == nil:
-			b := restless.BlockAt(m.Old, d.Offset)
-			old, from = &b, at
+			old, from = m.old.At(d.Offset), at
 		case d.Event == pipeline.Added && new == nil:
-			b := restless.BlockAt(m.New, d.Offset)
-			new, to = &b, at
+			new, to = m.new.At(d.Offset), at
 		default:
 			return ""
 		}
 	}
 	// What was only removed from a block or added in it has the other block of its group beside it.
 	if old == nil && new != nil {
-		old = onlyBlock(m.Old, m.groups[0].Old)
+		old = onlyBlock(m.old, m.groups[0].Old)
 	} else if new == nil && old != nil {
-		new = onlyBlock(m.New, m.groups[0].New)
+		new = onlyBlock(m.new, m.groups[0].New)
 	}
 	switch {
 	case old == nil && new == nil:
@@ -264,7 +263,7 @@ func (m *muter) reason() string {
 		m.noteLone(old, m.edit[0], m.groups[0])
 		return ""
 	}
-	switch muted, learned := m.set.Mutes(*old, *new, from, to, m.Elapsed); {
+	switch muted, learned := m.set.Mutes(old, new, from, to, m.Elapsed); {
 	case !muted:
 		return ""
 	case learned:
@@ -273,18 +272,18 @@ func (m *muter) reason() string {
 	return flow.MutedPassed
 }
 
-// onlyBlock returns the block of content in which all windows are, or nil if they are in several.
-func onlyBlock(content string, windows []flow.Window) *restless.Block {
+// onlyBlock returns the block of text in which all windows are, or nil if they are in several.
+func onlyBlock(text *restless.Text, windows []flow.Window) *restless.Block {
 	if len(windows) == 0 {
 		return nil
 	}
-	b := restless.BlockAt(content, windows[0].Offset)
+	b := text.At(windows[0].Offset)
 	for _, w := range windows[1:] {
 		if w.Offset >= b.Start+len(b.Text) {
 			return nil
 		}
 	}
-	return &b
+	return b
 }
 
 // countEditedIn returns how many tokens of the windows are edited within d.
