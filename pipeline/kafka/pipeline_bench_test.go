@@ -169,12 +169,23 @@ func benchText(page, v int) []byte {
 			s.WriteString("\n<p>")
 		}
 		if word := dice.IntN(4000); i%100 == 50 {
-			fmt.Fprintf(&s, "edited%d ", v%2+i)
+			s.WriteString("edited" + benchWord(v%2+i) + " ")
 		} else {
-			fmt.Fprintf(&s, "w%dord ", word*word)
+			s.WriteString(benchWord(word) + " ")
 		}
 	}
 	return s.Bytes()
+}
+
+// benchWord returns word n, which has letters only: a page on which each word is a number is seen by nobody.
+func benchWord(n int) string {
+	const consonants, vowels = "bdfghklmnprstvwz", "aeiou"
+	var b []byte
+	for range 3 {
+		b = append(b, consonants[n%16], vowels[n/16%5])
+		n = n/20 + 7
+	}
+	return string(b)
 }
 
 // newPagePusher returns a function that writes versions of pages to topic as another program does: those from

@@ -291,10 +291,12 @@ type word struct {
 }
 
 func (b *Block) words() []word {
-	var all []word
+	all := make([]word, 0, len(b.Text)/4)
+	var pieces []piece
 	from := 0
 	plain := func(to int) {
-		for _, p := range appendPieces(nil, b.Text[from:to]) {
+		pieces = appendPieces(pieces[:0], b.Text[from:to])
+		for _, p := range pieces {
 			all = append(all, word{b.Text[from+p.start : from+p.end], from + p.start, from + p.end, p.kind == letters})
 		}
 	}

@@ -146,9 +146,10 @@ func (a *applier) handlePart(o flow.Outcome) {
 		a.handleText(d, o)
 	case flow.OutcomeUnchanged:
 		switch {
-		case o.Against == d.TextHash && d.TextHash != "":
+		case d.findsCurrent(o):
 			open.Reached = true
 			a.documentFound(d, o)
+			a.learn(d)
 			a.textStands(d, o)
 		case open.Bare:
 			open.noteFailure(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
@@ -175,7 +176,8 @@ func (a *applier) handleText(d *Document, o flow.Outcome) {
 	} else if !d.Rested && !a.isComparable(d, o) {
 		return
 	}
-	if o.TextHash == d.TextHash {
+	if d.findsCurrent(o) {
+		a.learn(d)
 		a.textStands(d, o)
 		return
 	}

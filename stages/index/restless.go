@@ -40,13 +40,26 @@ type lesson struct {
 // learnMemory is how many bytes of memory it takes to compare two texts for it, for each of their bytes.
 const learnMemory = 8
 
-// lessons returns what the new texts in os show, by document. It unpacks these texts.
+// lessons returns what the texts in os show that differ from those of the checks before, by document. It unpacks these
+// texts.
 func (s *Stage) lessons(ctx context.Context, st flow.State, p *Page, os []flow.Outcome) (map[string]lesson, error) {
 	var all map[string]lesson
 	for i := range os {
 		o := &os[i]
 		d := p.Document(o.Document)
-		if o.Kind != flow.OutcomeRead || d == nil || !d.learns() || d.TextHash == o.TextHash {
+		if d == nil || !d.learns() {
+			continue
+		}
+		if d.findsCurrent(*o) {
+			if !d.Unmade {
+				continue
+			}
+			back, err := currentAgain(st, d, *o)
+			if err != nil {
+				return nil, err
+			}
+			o = &back
+		} else if o.Kind != flow.OutcomeRead {
 			continue
 		}
 		l, err := s.lesson(ctx, st, d, o, p.Reads+1)
@@ -59,6 +72,25 @@ func (s *Stage) lessons(ctx context.Context, st flow.State, p *Page, os []flow.O
 		all[d.ID] = l
 	}
 	return all, nil
+}
+
+// findsCurrent reports whether o found the current text of d.
+func (d *Document) findsCurrent(o flow.Outcome) bool {
+	switch o.Kind {
+	case flow.OutcomeRead:
+		return o.TextHash == d.TextHash
+	case flow.OutcomeUnchanged:
+		return o.Against == d.TextHash && d.TextHash != ""
+	}
+	return false
+}
+
+// currentAgain returns o, which found the current text of d, as an outcome with this text: it differs from that of the
+// check before.
+func currentAgain(st flow.State, d *Document, o flow.Outcome) (flow.Outcome, error) {
+	current, _, err := LoadVersion(st, d.ID, d.N)
+	o.Kind, o.TextHash, o.Text, o.Packed, o.Rebased = flow.OutcomeRead, d.TextHash, "", current.Packed, nil
+	return o, err
 }
 
 // learns reports whether d can have restless places. A value is asked for, and items have no places.

@@ -164,6 +164,21 @@ func TestClockIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestConfirmedBesideAnAdvertisement: a place also changes at the check at which it is again as it was in the version.
+func TestConfirmedBesideAnAdvertisement(t *testing.T) {
+	page := func(i int) string {
+		s := "<aside>" + []string{"Buy a lantern", "Win a voyage", "Sleep on wool", "Eat figs"}[i%4] + "</aside>" + paragraph + paragraph
+		if i >= 12 {
+			s += "<p>Argus is here</p>"
+		}
+		return s
+	}
+	_, told, _ := watchTurning(t, 14, page, func(s *pipeline.Subscription) { s.Keywords, s.Confirm = []string{"Argus"}, 2 })
+	if len(told[0]) != 1 || !strings.HasSuffix(told[0][0], "a:Argus is here") {
+		t.Errorf("told %q", told[0])
+	}
+}
+
 // TestAdvertisementIsMutedAfterAYes: words that rotate are told to everybody but to a subscription with restless:
 // mute, and explain names the option that leaves them out.
 func TestAdvertisementIsMutedAfterAYes(t *testing.T) {
