@@ -254,13 +254,19 @@ func commonWords(old, new []string) []int {
 	return place
 }
 
-// maxHeadlineEdits is how many edits a headline names.
-const maxHeadlineEdits = 3
+const (
+	// maxHeadlineEdits is how many edits a headline names.
+	maxHeadlineEdits = 3
+	// muchLarger is by how many bytes an edit must be larger than those before it to come first in a headline: the number
+	// in the title of a page comes before its news.
+	muchLarger = 20
+)
 
-// editsHeadline describes the edits among diffs for a headline, such as "10 → 12; added: argus".
+// editsHeadline describes the edits among diffs for a headline, such as "10 → 12; added: argus". They are in their
+// order, but one that is much larger comes first.
 func editsHeadline(diffs []pipeline.Diff) string {
-	var said []string
-	n := 0
+	var edits []string
+	first, largest := 0, 0
 	for len(diffs) > 0 {
 		d, text := 1, ""
 		switch {
@@ -274,11 +280,25 @@ func editsHeadline(diffs []pipeline.Diff) string {
 		default:
 			text = string(diffs[0].Event) + ": " + shortPrefix(diffs[0]) + shortText(diffs[0])
 		}
-		if diffs, n = diffs[d:], n+1; n <= maxHeadlineEdits {
-			said = append(said, text)
+		size := 0
+		for _, of := range diffs[:d] {
+			size += len(of.Text)
 		}
+		switch {
+		case len(edits) == 0:
+			largest = size
+		case size > largest+muchLarger:
+			first, largest = len(edits), size
+		}
+		edits, diffs = append(edits, text), diffs[d:]
 	}
-	s := strings.Join(said, "; ")
+	n := len(edits)
+	if n == 0 {
+		return ""
+	}
+	front := edits[first]
+	edits = slices.Insert(slices.Delete(edits, first, first+1), 0, front)
+	s := strings.Join(edits[:min(n, maxHeadlineEdits)], "; ")
 	if n > maxHeadlineEdits {
 		s = plural(n, "edit") + ": " + s
 	}

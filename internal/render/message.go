@@ -150,7 +150,7 @@ func pageMessage(n pipeline.Notification, b Budget) Message {
 	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
 	full := false
-	for _, d := range messageLines(n, b) {
+	for _, d := range foldEqual(messageLines(n, b)) {
 		left -= d.line.cost(b)
 		full = full || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0
 		if full {
@@ -203,6 +203,29 @@ func messageLines(n pipeline.Notification, b Budget) []countedLine {
 		all = append(all, countedLine{Line{Spans: []Span{{Text: Short(Clean(i.Value.String()), b.Line)}}}, 1})
 	}
 	return all
+}
+
+// foldEqual returns lines, of which those that say the same are one, with how often they do.
+func foldEqual(lines []countedLine) []countedLine {
+	at := make(map[string]int, len(lines))
+	times := make([]int, 0, len(lines))
+	folded := lines[:0]
+	for _, l := range lines {
+		said := l.line.Head() + "\x00" + l.line.What() + "\x00" + l.line.Text()
+		if i, ok := at[said]; ok {
+			times[i], folded[i].diffs = times[i]+1, folded[i].diffs+l.diffs
+			continue
+		}
+		at[said] = len(folded)
+		folded, times = append(folded, l), append(times, 1)
+	}
+	for i, n := range times {
+		if n > 1 {
+			spans := &folded[i].line.Spans
+			*spans = append(slices.Clip(*spans), Span{Text: fmt.Sprintf(" (%d times)", n)})
+		}
+	}
+	return folded
 }
 
 // markCritical returns the headline of n. It says so if n is critical.

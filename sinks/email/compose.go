@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"mime"
 	"net/textproto"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 		m.SetImportance(gomail.ImportanceLow)
 	}
 	m.ToMailAddress(e.recipients...)
-	m.Subject(e.subject(ctx, n, l))
+	m.Subject(encodeSubject(e.subject(ctx, n, l)))
 	m.SetDateWithValue(e.now())
 	m.SetMessageIDWithValue(n.ID + "@" + e.domain())
 	if root := e.threadID(pipeline.AttemptFrom(ctx).Document(), n); root != "" {
@@ -101,6 +102,34 @@ func (e *Email) subject(ctx context.Context, n pipeline.Notification, l render.M
 		s = e.cfg.SubjectPrefix + " " + s
 	}
 	return strings.ReplaceAll(s, "=?", "= ?")
+}
+
+// maxFirstWord is how long the first encoded word of a subject may be for go-mail to write it into the first line of its
+// field: a line has at most 76 characters (RFC 2047, section 2), of which go-mail keeps four.
+const maxFirstWord = 76 - len("Subject: ") - 4
+
+// encodeSubject returns s as encoded words (RFC 2047) if it needs any. The first one is short: go-mail begins a new line
+// before a longer one, and mail programs then show a blank in front of the subject.
+func encodeSubject(s string) string {
+	encode := func(s string) string { return mime.QEncoding.Encode("UTF-8", s) }
+	if encode(s) == s || len(encode(s)) <= maxFirstWord {
+		return s
+	}
+	best := s
+	for i := range s {
+		first := encode(s[:i])
+		if len(first) > maxFirstWord {
+			break
+		}
+		// Blanks between encoded words do not count, others do.
+		for _, rest := range []string{s[i:], strings.TrimPrefix(s[i:], " ")} {
+			words := first + " " + encode(rest)
+			if read, err := new(mime.WordDecoder).DecodeHeader(words); err == nil && read == s && i > 0 {
+				best = words
+			}
+		}
+	}
+	return best
 }
 
 // domain returns the domain of the sender's address.

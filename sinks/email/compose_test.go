@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	gomail "github.com/wneessen/go-mail"
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
@@ -275,6 +276,31 @@ func TestTemplates(t *testing.T) {
 	got := deliverAll(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = "{{.health.event}}" }, n)[0].parts
 	if len(got) != 2 || len(a.degraded) != 1 {
 		t.Errorf("a template that fails gives %q, told as %q; want the built-in parts, told once", got, a.degraded)
+	}
+}
+
+// TestLongSubjects: a subject begins in the first line of its field, whatever its letters are, and is read as it was.
+func TestLongSubjects(t *testing.T) {
+	for _, subject := range []string{
+		"Änderung: in stock", strings.Repeat("日本語", 40), "Größe " + strings.Repeat("of many plain words ", 6) + "here",
+		strings.Repeat("plain words in front ", 5) + "größer", "größer als  zwei Blanks und " + strings.Repeat("ä b ", 30) + "c", strings.Repeat("🦉", 50), "plain",
+	} {
+		msg := gomail.NewMsg()
+		msg.Subject(encodeSubject(subject))
+		var b strings.Builder
+		if _, err := msg.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "Subject:\r\n") || strings.Contains(b.String(), "Subject: \r\n") {
+			t.Errorf("%q begins in the second line: %q", subject, b.String())
+		}
+		m, err := mail.ReadMessage(strings.NewReader(b.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject")); got != subject || err != nil {
+			t.Errorf("%q is read as %q, %v", subject, got, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,7 +178,7 @@ func TestManyRuns(t *testing.T) {
 	for i := range 60 {
 		context := strings.Repeat(`\"`, 200)
 		n.Diffs = append(n.Diffs, pipeline.Diff{
-			Event: pipeline.Removed, Keyword: "in the shop", Text: "shop (now)", Snippet: context + " in the shop (now) " + context, Offset: i,
+			Event: pipeline.Removed, Keyword: "in the shop", Text: "shop (now)", Snippet: context + strconv.Itoa(i) + " in the shop (now) " + context, Offset: i,
 		})
 	}
 	if _, c := deliver(t, n); len(c.snippets()) < 15 { // deliver fails the test for too large a card

@@ -78,7 +78,7 @@ func Long() pipeline.Notification {
 	n.Title = strings.Repeat("<*😀", 200)
 	n.Diffs = nil
 	for i := range 60 {
-		text := strings.Repeat("@*_<😀&[ word ", 200)
+		text := strconv.Itoa(i) + strings.Repeat("@*_<😀&[ word ", 200)
 		n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Removed, Keyword: "word", Text: text, Snippet: "a" + text, Offset: i})
 	}
 	return n
