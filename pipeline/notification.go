@@ -105,6 +105,10 @@ type Diff struct {
 	Keyword string `json:"keyword"`
 	// Text is the exact text that was added or removed, with the keyword.
 	Text string `json:"text"`
+	// Counterpart is what stands in place of Text in the other version: the new text for Removed, the old one for Added.
+	// It is empty if that is nothing, if it is longer than 2,048 bytes, and for a subscription without keywords, whose
+	// notification has both sides: see Edit.
+	Counterpart string `json:"counterpart,omitempty"`
 	// Snippet is Text in its context, with "..." where it is cut. SnippetAt is where Text begins in it, in bytes.
 	Snippet   string `json:"snippet"`
 	SnippetAt int    `json:"snippet_at,omitempty"`

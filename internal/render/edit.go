@@ -146,27 +146,44 @@ func replacementSpans(diffs []pipeline.Diff, b Budget) []Span {
 		}
 		changed = append(changed, compareWords(strings.Fields(Clean(diffs[i].Text)), strings.Fields(snippet[from:to]))...)
 	}
-	title, after := titlePrefix(diffs[1]), snippet[to:]
+	title := titlePrefix(diffs[1])
+	before, after, ok := fitAround(title, before, changed, snippet[to:], b)
+	if !ok {
+		return nil
+	}
+	return joinSpans(title+before, changed, after)
+}
+
+// fitAround cuts the text before and after changed spans so that they fit into one line with title. ok is false if there
+// is no room for the spans.
+func fitAround(title, before string, changed []Span, after string, b Budget) (cutBefore, cutAfter string, ok bool) {
 	room := b.Line - b.Length(title)
 	for _, s := range changed {
 		room -= b.Length(s.Text)
 	}
 	if room < 0 {
-		return nil
+		return "", "", false
 	}
-	before, after = cutStart(before, room/2, b.Length), Cut(after, room/2, b.Length)
-	return slices.DeleteFunc(slices.Concat([]Span{{Text: title + before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
+	return cutStart(before, room/2, b.Length), Cut(after, room/2, b.Length), true
 }
+
+// joinSpans returns the spans of one line, without empty ones.
+func joinSpans(before string, changed []Span, after string) []Span {
+	all := slices.Concat([]Span{{Text: before}}, changed, []Span{{Text: after}})
+	return slices.DeleteFunc(all, func(s Span) bool { return s.Text == "" })
+}
+
+// cutMark stands where the beginning of a text was cut off.
+const cutMark = "... "
 
 // cutStart returns s. If s is longer than limit, it returns a mark and the end of s.
 func cutStart(s string, limit int, length func(string) int) string {
-	const mark = "... "
 	if length(s) <= limit {
 		return s
 	}
 	for i := range s {
-		if i > 0 && s[i-1] == ' ' && length(mark)+length(s[i:]) <= limit {
-			return mark + s[i:]
+		if i > 0 && s[i-1] == ' ' && length(cutMark)+length(s[i:]) <= limit {
+			return cutMark + s[i:]
 		}
 	}
 	return ""

@@ -90,6 +90,17 @@ func TestEdits(t *testing.T) {
 			"4 edits: added: a; added: b; added: c|+ {+a+}|+ {+b+}|+ {+c+}|+ {+d+}"},
 		{"in a digest with keywords", []pipeline.Diff{{Event: pipeline.Added, Keyword: "zeus", Text: "Zeus", Snippet: "Zeus here"}, addedDiff(1, "a", "a")},
 			"added: zeus; added: a|+ zeus: Zeus here|+ {+a+}"},
+		{"a keyword that goes with an edit", []pipeline.Diff{
+			{Event: pipeline.Removed, Keyword: "in stock", Text: "in stock", Counterpart: "out of stock", Snippet: "Zeus is in stock today", SnippetAt: 8}},
+			"removed: in stock|- in stock: Zeus is [-in-] {+out of+} stock today"},
+		{"both sides of an edit with keywords", []pipeline.Diff{
+			{Event: pipeline.Removed, Keyword: "stock", Text: "in stock", Counterpart: "out of stock", Snippet: "Zeus is in stock", SnippetAt: 8},
+			{Event: pipeline.Added, Keyword: "stock", Text: "out of stock", Counterpart: "in stock", Snippet: "Zeus is out of stock", SnippetAt: 8}},
+			"added: stock; removed: stock|~ stock: Zeus is [-in-] {+out of+} stock"},
+		{"a keyword beside an edit", []pipeline.Diff{{Event: pipeline.Added, Keyword: "lamp", Text: "5", Counterpart: "4", Snippet: "Lamp · 5 left", SnippetAt: 8, Item: "changed", Title: "Lamp"}},
+			"added: lamp|+ lamp: Lamp · [-4-] {+5+} left"},
+		{"a keyword in an edit that is too long for one line", []pipeline.Diff{{Event: pipeline.Removed, Keyword: "old", Text: "old", Counterpart: "new " + long, Snippet: "the old word"}},
+			"removed: old|- old: the old word"},
 	} {
 		got := strings.Split(MessageOf(editNotification(tt.diffs...), Budget{}).Plain(), "\n")
 		got = append(got[:1], got[4:]...)

@@ -24,9 +24,10 @@ type difference struct {
 	title                    string // stands before the excerpt
 	keywordStart, keywordEnd int
 	changeStart, changeEnd   int
-	// spans are the excerpt, snippet[start:end].
+	// spans are the excerpt, snippet[start:end]. isEdit says that they show both sides of an edit.
 	spans      []Span
 	start, end int
+	isEdit     bool
 }
 
 // diffLines returns the diffs as lines. It joins those of one difference if one excerpt can show
@@ -38,7 +39,7 @@ func diffLines(diffs []pipeline.Diff, b Budget) []countedLine {
 		for n < len(diffs) && diffs[n].Keyword != "" {
 			n++
 		}
-		for _, d := range joinDifferences(diffs[:n], b) {
+		for _, d := range joinSides(joinDifferences(diffs[:n], b)) {
 			lines = append(lines, countedLine{d.line(), d.diffs})
 		}
 		for diffs = diffs[n:]; len(diffs) > 0 && diffs[0].Keyword == ""; {
@@ -92,7 +93,9 @@ func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 			if start >= 0 {
 				next.changeStart, next.changeEnd = start, start+len(changed)
 			}
-			next.fitExcerpt(b)
+			if next.fitEdit(b); !next.isEdit {
+				next.fitExcerpt(b)
+			}
 			found = append(found, next)
 			at[p] = append(at[p], i)
 			if isBeside {
@@ -105,6 +108,63 @@ func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 		}
 	}
 	return found
+}
+
+// joinSides joins the two sides of an edit that both have a keyword.
+func joinSides(found []difference) []difference {
+	var joined []difference
+	for _, d := range found {
+		i := slices.IndexFunc(joined, func(o difference) bool {
+			return d.isEdit && o.isEdit && o.Event != d.Event && o.Event != "" && o.Text == d.Counterpart && o.Counterpart == d.Text && o.Title == d.Title
+		})
+		if i < 0 {
+			joined = append(joined, d)
+			continue
+		}
+		o := &joined[i]
+		o.Event, o.diffs = "", o.diffs+d.diffs
+		for _, k := range d.keywords {
+			if !slices.Contains(o.keywords, k) {
+				o.keywords = append(o.keywords, k)
+			}
+		}
+	}
+	return joined
+}
+
+// fitEdit sets the excerpt to one that shows both sides of the edit that d is, if there is room for them.
+func (d *difference) fitEdit(b Budget) {
+	if d.Counterpart == "" || d.changeStart == d.changeEnd {
+		return
+	}
+	old, new := d.Text, d.Counterpart
+	if d.Event == pipeline.Added {
+		old, new = new, old
+	}
+	changed := compareWords(strings.Fields(Clean(old)), strings.Fields(Clean(new)))
+	before, after, ok := fitAround(d.title, d.snippet[:d.changeStart], changed, d.snippet[d.changeEnd:], b)
+	if !ok {
+		return
+	}
+	d.spans, d.isEdit = joinSpans(d.title+before, changed, after), true
+	d.markKeyword()
+	d.start, d.end = d.changeStart-len(strings.TrimPrefix(before, cutMark)), d.changeEnd+len(strings.TrimSuffix(after, "…"))
+}
+
+// markKeyword marks the keyword in the spans of an edit, where one span has all of it.
+func (d *difference) markKeyword() {
+	keyword := d.snippet[d.keywordStart:d.keywordEnd]
+	for i, s := range d.spans {
+		at := strings.Index(s.Text, keyword)
+		if keyword == "" || at < 0 || s.Event != "" && s.Event != d.Event {
+			continue
+		}
+		end := at + len(keyword)
+		parts := []Span{{Text: s.Text[:at], Event: s.Event}, {Text: keyword, Event: s.Event, Keyword: true}, {Text: s.Text[end:], Event: s.Event}}
+		parts = slices.DeleteFunc(parts, func(s Span) bool { return s.Text == "" })
+		d.spans = slices.Replace(d.spans, i, i+1, parts...)
+		return
+	}
 }
 
 // line returns d as a line of a Message.

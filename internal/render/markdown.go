@@ -127,8 +127,9 @@ type Look struct {
 // Looks returns the spans of l with their formats. Adjacent spans of one format are joined.
 func Looks(l Line) []Look {
 	var looks []Look
+	marks := l.Marks()
 	for _, s := range l.Spans {
-		next := Look{s.Text, s.Keyword || len(l.Keywords) == 0 && s.Event == pipeline.Added, s.Event == pipeline.Removed}
+		next := Look{s.Text, s.Keyword || marks && s.Event == pipeline.Added, s.Event == pipeline.Removed}
 		if n := len(looks); n > 0 && looks[n-1].Bold == next.Bold && looks[n-1].Struck == next.Struck {
 			looks[n-1].Text += next.Text
 			continue

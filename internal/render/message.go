@@ -355,6 +355,14 @@ func (l Line) What() string {
 // IsWhole reports whether the line is about an item that is new or gone, or about a part of it.
 func (l Line) IsWhole() bool { return l.Item == pipeline.ItemNew || l.Item == pipeline.ItemGone }
 
+// Marks reports whether the line marks what was removed and what was added: if it shows both, or has no keywords.
+func (l Line) Marks() bool {
+	has := func(e pipeline.Event) bool {
+		return slices.ContainsFunc(l.Spans, func(s Span) bool { return s.Event == e })
+	}
+	return len(l.Keywords) == 0 || has(pipeline.Removed) && has(pipeline.Added)
+}
+
 // Head returns the sign and the keywords, or what happened if there are no keywords.
 func (l Line) Head() string {
 	if len(l.Keywords) == 0 {
@@ -363,13 +371,13 @@ func (l Line) Head() string {
 	return l.Sign() + " " + strings.Join(l.Keywords, ", ")
 }
 
-// Text returns the snippet without formats. If there are no keywords, removed text stands in [-…-]
-// and added text in {+…+}.
+// Text returns the snippet without formats. If the line Marks, removed text stands in [-…-] and added text in {+…+}.
 func (l Line) Text() string {
 	var b strings.Builder
+	marks := l.Marks()
 	for _, s := range l.Spans {
 		switch {
-		case len(l.Keywords) > 0 || s.Event == "":
+		case !marks || s.Event == "":
 			b.WriteString(s.Text)
 		case s.Event == pipeline.Removed:
 			b.WriteString(markInside("[-", s.Text, "-]"))

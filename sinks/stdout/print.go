@@ -94,10 +94,7 @@ func joinKeywords(l render.Line) string { return strings.Join(l.Keywords, ", ") 
 func (p printer) formatLine(l render.Line, pad int) string {
 	color := map[pipeline.Event]string{pipeline.Added: green, pipeline.Removed: red, "": yellow}[l.Event]
 	if len(l.Keywords) == 0 {
-		text, styleAt := l.Text(), func(int) string { return "" }
-		if p.color { // which stands for the marks of what was removed and added
-			text, styleAt = styledText(l)
-		}
+		text, styleAt := p.textOf(l)
 		head, indent := "  "+p.style(l.Sign(), color+bold)+" ", 4
 		if l.IsWhole() { // all of it is new or gone
 			head, indent = head+p.style(l.What()+":", color+bold)+" ", indent+len(l.What())+2
@@ -112,12 +109,16 @@ func (p printer) formatLine(l render.Line, pad int) string {
 	if p.width > 0 && p.width-indent < minTextColumn { // below the keywords
 		head, indent = head+"\n      ", 6
 	}
-	text, styleAt := styledText(l)
+	text, styleAt := p.textOf(l)
 	return head + p.paragraph(text, indent, styleAt) + "\n"
 }
 
-// styledText returns the snippet of l and the style of each byte.
-func styledText(l render.Line) (text string, styleAt func(int) string) {
+// textOf returns the snippet of l and the style of each byte. Colours stand for the marks of what was removed and added.
+func (p printer) textOf(l render.Line) (text string, styleAt func(int) string) {
+	if !p.color {
+		return l.Text(), func(int) string { return "" }
+	}
+	marks := l.Marks()
 	for _, s := range l.Spans {
 		text += s.Text
 	}
@@ -128,7 +129,7 @@ func styledText(l render.Line) (text string, styleAt func(int) string) {
 				continue
 			}
 			style := map[pipeline.Event]string{pipeline.Added: green, pipeline.Removed: red + strike, "": ""}[s.Event]
-			if s.Keyword || len(l.Keywords) == 0 && s.Event == pipeline.Added {
+			if s.Keyword || marks && s.Event == pipeline.Added {
 				style += bold
 			}
 			return style

@@ -84,7 +84,7 @@ func maxDiffBytes(s pipeline.Subscription, title string) int {
 
 // diffSize is how many bytes d takes at most in JSON.
 func diffSize(d pipeline.Diff) int {
-	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Title) + len(`{"event":"removed","keyword":"","text":"","snippet":"","snippet_at":10000,"item":"changed","title":"","offset":1000000,"edit":1000},`)
+	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Counterpart) + jsonSize(d.Snippet) + jsonSize(d.Title) + len(`{"event":"removed","keyword":"","text":"","counterpart":"","snippet":"","snippet_at":10000,"item":"changed","title":"","offset":1000000,"edit":1000},`)
 }
 
 // wantedHits returns the hits of events that s wants, in the order of the text and without those
@@ -136,7 +136,7 @@ func wantedHits(s pipeline.Subscription, found []finding) (reports []keywordHit,
 
 func (r keywordHit) diff(s pipeline.Subscription) pipeline.Diff {
 	d := r.hit.diff(*s.SnippetOffset)
-	d.Keyword = s.Keywords[r.keyword]
+	d.Keyword, d.Counterpart = s.Keywords[r.keyword], r.counterpart()
 	return d
 }
 

@@ -98,6 +98,34 @@ func TestSnippet(t *testing.T) {
 	}
 }
 
+// TestCounterpart: it is the text with its edits undone or made, and empty where something stands on one side only.
+func TestCounterpart(t *testing.T) {
+	for _, c := range []struct {
+		old, new string
+		edits    [][2]string // what was removed, and what was added in its place
+		keyword  string
+		want     string
+	}{
+		{"Zeus is in stock", "Zeus is out of stock", [][2]string{{"in", "out of"}}, "out of stock", "in stock"},
+		{"Zeus is in stock", "Zeus is out of stock", [][2]string{{"in", "out of"}}, "in stock", "out of stock"},
+		{"see one old and one grey owl", "see one new and one brown owl", [][2]string{{"old", "new"}, {"grey", "brown"}}, "new and one brown", "old and one grey"},
+		{"see the owl", "see the new owl", [][2]string{{"", "new"}}, "new owl", ""},
+	} {
+		ch, _ := changeOf(64, groupTexts{old: c.old, new: c.new})
+		for i, e := range c.edits {
+			for side, content := range []string{c.old, c.new} {
+				if e[side] != "" {
+					d := flow.Difference{Event: eventOfSide[side], Text: e[side], Offset: strings.Index(content, e[side]), Edit: i + 1}
+					ch.Groups[0].Differences = append(ch.Groups[0].Differences, d)
+				}
+			}
+		}
+		if d := matchOne(t, ch, keywords(c.keyword)).Diffs[0]; d.Counterpart != c.want {
+			t.Errorf("%q in %q: got %q, want %q", c.keyword, c.new, d.Counterpart, c.want)
+		}
+	}
+}
+
 // TestTextHasWholeWords checks that a text does not end within a word as people write it.
 func TestTextHasWholeWords(t *testing.T) {
 	for _, c := range []struct{ old, new, keyword, want string }{
