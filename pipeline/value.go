@@ -145,6 +145,25 @@ func (s Subscription) ValueChange(before, after string) (change ValueChange, ok 
 	return c, ok
 }
 
+// Met returns the condition that value, the text of a document whose View has a Value, meets as it stands, such as
+// "below 100". It is reported when the value meets it again. Met returns "" if there is none.
+func (s Subscription) Met(value string) string {
+	value = strings.TrimSpace(value)
+	if s.Value.Text() {
+		met, _ := s.matchWords("", value)
+		return met
+	}
+	number, _, _ := strings.Cut(value, " ")
+	is, ok := Amount(number).Number()
+	if n, given := s.Below.Number(); ok && given && is.Cmp(n) < 0 {
+		return "below " + string(s.Below)
+	}
+	if n, given := s.Above.Number(); ok && given && is.Cmp(n) > 0 {
+		return "above " + string(s.Above)
+	}
+	return ""
+}
+
 func (c Condition) matchWords(before, after string) (met string, ok bool) {
 	switch {
 	case c.Becomes == "":

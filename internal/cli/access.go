@@ -30,6 +30,7 @@ func (f *accessFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.cookies, "cookie", nil, "send the `COOKIES` \"name=value; name=value\" to the host of the page, or @FILE with them (repeatable)")
 	fs.StringVar(&f.user, "user", "", "log in to the host of the page with basic authentication as `NAME:PASSWORD`, or @FILE with both")
 	fs.StringVar(&f.proxy, "proxy", "", "connect to the host of the page through the proxy at `URL`, or @FILE with the URL: http, https, socks5 or socks5h")
+	putInGroup(fs, pipeline.GroupPage, "header", "cookie", "user", "proxy")
 }
 
 // accessFlagNames lists the flags that send credentials to a page.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Help is wrapped to the width of the terminal, within these bounds. Elsewhere it is wrapped to
@@ -40,10 +42,10 @@ Examples:
 {{.Example}}{{end}}{{if .HasAvailableSubCommands}}
 
 Verbs:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{range flagGroups .}}
 
-Flags:
-{{.LocalFlags.FlagUsagesWrapped %d | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+{{.Name}}:
+{{.Flags.FlagUsagesWrapped %d | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
 
 Use "{{.CommandPath}} VERB --help" for more about a verb.{{end}}
 `
@@ -54,6 +56,7 @@ func wrapHelp(root *cobra.Command, w io.Writer) {
 	if n := terminalColumns(w); n > 0 {
 		columns = min(max(n, minHelpColumns), maxHelpColumns)
 	}
+	cobra.AddTemplateFunc("flagGroups", groupFlags)
 	root.SetUsageTemplate(fmt.Sprintf(usageTemplate, columns))
 	var wrap func(c *cobra.Command)
 	wrap = func(c *cobra.Command) {
@@ -63,6 +66,54 @@ func wrapHelp(root *cobra.Command, w io.Writer) {
 		}
 	}
 	wrap(root)
+}
+
+// flagGroup is a part of the flags of a verb, under a heading.
+type flagGroup struct {
+	Name  string
+	Flags *pflag.FlagSet
+}
+
+// Headings of flags that belong to no group of options, and of the options of the first one.
+const (
+	otherFlags  = "Flags"
+	reportFlags = "What is reported, how and to whom"
+)
+
+// groupFlags returns the flags of c: first those of a subscription, in the groups of its options.
+func groupFlags(c *cobra.Command) []flagGroup {
+	flags := make(map[string]*pflag.FlagSet)
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		group := otherFlags
+		if o, ok := f.Value.(*optionFlag); ok {
+			group = cmp.Or(o.Group, reportFlags)
+		} else if names := f.Annotations[groupAnnotation]; len(names) > 0 {
+			group = names[0]
+		}
+		if flags[group] == nil {
+			flags[group] = pflag.NewFlagSet(group, pflag.ContinueOnError)
+		}
+		flags[group].AddFlag(f)
+	})
+	var groups []flagGroup
+	for _, name := range append(pipeline.Groups(), otherFlags) {
+		name = cmp.Or(name, reportFlags)
+		if fs := flags[name]; fs != nil && fs.HasAvailableFlags() {
+			groups = append(groups, flagGroup{name, fs})
+		}
+	}
+	return groups
+}
+
+const groupAnnotation = "group"
+
+// putInGroup shows flags of fs among the options of a group.
+func putInGroup(fs *pflag.FlagSet, group string, names ...string) {
+	for _, name := range names {
+		if err := fs.SetAnnotation(name, groupAnnotation, []string{group}); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
 }
 
 // defaultTerminalColumns is the assumed width of a terminal that does not report its size.

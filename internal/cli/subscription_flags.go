@@ -52,6 +52,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet, without ...string) {
 		}
 	}
 	fs.StringArrayVar(&f.values, "value", nil, "watch a number or word: the `SELECTOR` of where it stands (repeatable)")
+	putInGroup(fs, pipeline.GroupValue, "value")
 }
 
 // optionHelp returns the help of the flag of o.

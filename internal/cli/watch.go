@@ -57,6 +57,7 @@ func (a *app) watchVerb() *cobra.Command {
 	cmd.Flags().StringVar(&how.fallbackLanguage, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
 	cmd.Flags().StringVar((*string)(&how.fetch), "fetch", string(browser.HTTP), "`HOW` the page is fetched: http, browser (in Chromium, with its scripts), or auto (in Chromium where it has hardly any text)")
 	cmd.Flags().BoolVar(&how.noSandbox, "no-sandbox", false, "open the page without Chromium's sandbox, which the user root needs")
+	putInGroup(cmd.Flags(), pipeline.GroupPage, "pdf", "fallback-language", "fetch", "no-sandbox")
 	how.access.add(cmd.Flags())
 	s.add(cmd.Flags(), "sinks", "paused")
 	limits.add(cmd.Flags())
@@ -260,7 +261,7 @@ func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 	} else if interval.Cron == "" && interval != pipeline.Never && interval.Max == 0 {
 		every = formatDuration(time.Duration(interval.Every))
 	}
-	goesOn := cfg.Checks == 0
+	goesOn, isKept := cfg.Checks == 0, cfg.Dir != "" || cfg.Transport != nil
 	return reading.Middleware(s, func(r reading.Reading) {
 		if !r.Baseline && !goesOn {
 			return
@@ -282,10 +283,18 @@ func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 		if r.Baseline {
 			what += ": this is the baseline"
 		}
-		if goesOn {
+		switch {
+		case goesOn:
 			log.Info(what+"; changes are reported from now on", "url", s.URL, "check_every", every)
-		} else {
+		case isKept:
 			log.Info(what+"; the next run reports what changed", "url", s.URL)
+		default:
+			log.Info(what, "url", s.URL)
+		}
+		if s.Value != nil && r.Baseline {
+			if met := s.Met(r.Value); met != "" {
+				log.Info("the value meets the condition \"" + met + "\" already; it is reported when it meets it again")
+			}
 		}
 		language := fmt.Sprintf("language: %s (%s)", r.Language, r.From.Reason())
 		if r.From == text.FromFallback && (s.Stem || s.FilterStopwords) {

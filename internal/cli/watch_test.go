@@ -59,6 +59,20 @@ func TestWatch(t *testing.T) {
 func TestWatchValue(t *testing.T) {
 	p := newPage(t, `<title>Lamp</title><p class="price">1.299,00 €</p>`)
 	expectExit(t, 0, "read \\\"Lamp\\\", value 1299.00 EUR: this is the baseline", "watch", p.URL, "--value", ".price", "--below", "1000", "--allow", loopback, "--checks", "1")
+	expectExit(t, 0, "the value meets the condition \\\"below 2000\\\" already", "watch", p.URL, "--value", ".price", "--below", "2000", "--allow", loopback, "--checks", "1")
+}
+
+// TestWatchHelp: the flags stand in groups.
+func TestWatchHelp(t *testing.T) {
+	r := runCLI(t, "watch", "--help")
+	from := 0
+	for _, want := range []string{"\nWhat is reported, how and to whom:\n", "--interval", "\nThe page:\n", "--header", "\nParts of the page:\n", "--select", "\nFlags:\n", "--data"} {
+		at := strings.Index(r.stdout[from:], want)
+		if at < 0 {
+			t.Fatalf("%q does not follow:\n%s", want, r.stdout)
+		}
+		from += at
+	}
 }
 
 // TestWatchEveryChange: without a keyword each change is printed as a difference that people can

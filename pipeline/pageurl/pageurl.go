@@ -22,6 +22,9 @@ func Canonical(raw string) (string, error) {
 		return "", fmt.Errorf("%q is not a URL such as https://example.com/page", Redacted(raw))
 	}
 	if u.Scheme == "" || (u.Hostname() == "" && u.Scheme != "file") || u.Opaque != "" {
+		if likely, err := url.Parse("https://" + Encode(raw)); err == nil && u.Opaque == "" && strings.Contains(likely.Hostname(), ".") {
+			return "", fmt.Errorf("%q is not an absolute URL; write %s", Redacted(raw), Redacted(likely.String()))
+		}
 		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", Redacted(raw))
 	}
 	if p := u.Port(); p != "" {

@@ -153,3 +153,17 @@ func TestCanonicalMakesLittle(t *testing.T) {
 		t.Errorf("%v allocations, want at most 20", made)
 	}
 }
+
+// TestMissingScheme: a name of a host without a scheme is answered with the URL that was probably meant.
+func TestMissingScheme(t *testing.T) {
+	for raw, want := range map[string]string{
+		"example.com":     `"example.com" is not an absolute URL; write https://example.com`,
+		"example.com/a b": `"example.com/a b" is not an absolute URL; write https://example.com/a%20b`,
+		"a word":          `"a word" is not an absolute URL such as https://example.com/page`,
+		"/a.html":         `"/a.html" is not an absolute URL such as https://example.com/page`,
+	} {
+		if _, err := Canonical(raw); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", raw, err, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@
 package httpsource
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -367,8 +368,11 @@ func tlsReason(err error, host string) (string, bool) {
 	if alert && number == certificateRequired || strings.Contains(err.Error(), "tls: certificate required") {
 		return host + " asks for a client certificate; give it one with cert and key in access", true
 	}
-	_, record := errors.AsType[tls.RecordHeaderError](err)
-	if alert || record || errors.Is(err, http.ErrSchemeMismatch) || strings.Contains(err.Error(), "tls: ") {
+	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
+	if errors.Is(err, http.ErrSchemeMismatch) || isRecord && (bytes.HasPrefix(record.RecordHeader[:], []byte("HTTP/")) || record.RecordHeader[0] == '<') {
+		return host + " answers in plain HTTP there; write http:// in place of https://, or the port of its secure pages", true
+	}
+	if alert || isRecord || strings.Contains(err.Error(), "tls: ") {
 		return "no secure connection to " + host + " could be agreed on", true
 	}
 	return "", false

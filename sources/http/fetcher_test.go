@@ -217,7 +217,7 @@ func TestFailures(t *testing.T) {
 		{secret + "/large", pipeline.FailTooLarge, "the page is larger than 10 MiB", 0, 0},
 		{secret + "/drop", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
 		{secret + "/nohttp", pipeline.FailNetwork, "127.0.0.1 answered with something that is not HTTP", 0, 0},
-		{strings.Replace(secret, "http:", "https:", 1), pipeline.FailTLS, "no secure connection to 127.0.0.1 could be agreed on", 0, 0},
+		{strings.Replace(secret, "http:", "https:", 1), pipeline.FailTLS, "127.0.0.1 answers in plain HTTP there; write http:// in place of https://, or the port of its secure pages", 0, 0},
 		{"http://user:hunter2@" + refused.Addr().String(), pipeline.FailRefused, "127.0.0.1 refused the connection", 0, 0},
 		{"http://user:hunter2@nowhere.example/", pipeline.FailDNS, "the name nowhere.example could not be looked up", 0, 0},
 		{"http://user:hunter2@127.0.0.2/", pipeline.FailAddress, "127.0.0.2 is not a public address; permit it with allow: {fetch: [127.0.0.2/32]}", 0, 0},
