@@ -59,7 +59,7 @@ func TestReadDocuments(t *testing.T) {
 	}
 	for i, o := range got {
 		if o.Part != i || o.Parts != 4 || o.Document != req.Documents[i].ID || o.Check != 3 || o.BodyHash != bodyHash(body) || o.ETag != `W/"new"` ||
-			o.LastModified != "Tue, 01 Sep 2026 09:00:00 GMT" || o.Status != 200 || o.Bytes != int64(len(body)) || !o.Time.Equal(t0) || o.Took != time.Second || o.Extractor != "html/4" {
+			o.LastModified != "Tue, 01 Sep 2026 09:00:00 GMT" || o.Status != 200 || o.Bytes != int64(len(body)) || !o.Time.Equal(t0) || o.Took != time.Second || o.Extractor != "html/5" {
 			t.Errorf("part %d: got %+v", i, o)
 		}
 	}

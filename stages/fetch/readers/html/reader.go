@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+	"github.com/vokter/vokter/stages/fetch/readers/xmlclean"
 )
 
 // Reader reads HTML and XHTML in UTF-8. The text is what a visitor sees without running
@@ -30,15 +31,15 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "html/4" }
+func (Reader) Extractor() string { return "html/5" }
 
 // Read returns the text of view. It returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
-	body := raw.Body
+	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
+	var passed blocks.Passed
 	if strings.HasSuffix(raw.MediaType(), "xhtml+xml") {
-		body = expandSelfClosing(body)
+		body = expandSelfClosing(xmlclean.Clean(body, &passed))
 	}
-	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	var t pipeline.Text
 	var err error
 	if len(view.Select)+len(view.Remove) == 0 && !isAmount(view) {
@@ -49,6 +50,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err != nil {
 		return pipeline.Text{}, err
 	}
+	t.Passed = append(passed.Sentences(), t.Passed...)
 	if t.Language = blocks.LanguageTag(t.Language); t.Language == "" {
 		t.Language = blocks.LanguageTag(raw.ContentLanguage)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
+	"github.com/vokter/vokter/stages/fetch/readers/xmlclean"
 )
 
 // Bounds of reading.
@@ -28,10 +29,10 @@ const (
 // parse reads body into a tree of html.Nodes, so that selectors work on it. The names of
 // elements and attributes are in lower case, those of elements without their prefix; as they are
 // written they stand in Namespace, behind selector.OriginalName. Entities other than those of
-// HTML stay as they are written, and document types count for nothing: nothing is expanded and
-// nothing is fetched. What is not valid is read as HTML would read it, or passed over, and noted.
+// HTML and of the page itself stay as they are written: nothing is fetched. What is not valid is read as HTML would
+// read it, or passed over, and noted.
 func parse(ctx context.Context, body []byte, passed *blocks.Passed) (tree, error) {
-	body = clean(body, passed)
+	body = xmlclean.Clean(body, passed)
 	tokens := newTokenizer(body, passed)
 	t := tree{doc: &html.Node{Type: html.DocumentNode}, body: body}
 	at, depth, nodes := t.doc, 0, 0

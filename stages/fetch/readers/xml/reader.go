@@ -39,7 +39,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "xml/3" }
+func (Reader) Extractor() string { return "xml/4" }
 
 // Read returns the text of view, whose CSS selectors and XPath expressions count. It returns
 // ctx's error if that is done first.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/test/readertest"
 )
 
@@ -33,7 +35,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// A thousand million laughs cost nothing: no entity of a document type is known.
+// A thousand million laughs cost nothing, and no entity is fetched: the references stay.
 func TestEntities(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE l [<!ENTITY l0 'lol'>")
@@ -42,8 +44,50 @@ func TestEntities(t *testing.T) {
 	}
 	b.WriteString(`<!ENTITY f SYSTEM "file:///etc/passwd">]><l>&l30;&f;&amp;&eacute;</l>`)
 	got, err := New().Read(t.Context(), newRaw(b.String()), pipeline.View{})
-	if err != nil || got.Content != "&l30;&f;&é\n" {
-		t.Errorf("got %q, %v", got.Content, err)
+	want := []string{"a reference to an entity that is endless or too long was left as it is, in line 1",
+		"a reference to an entity in another file was left as it is, in line 1"}
+	if err != nil || got.Content != "&l30;&f;&é\n" || !slices.Equal(got.Passed, want) {
+		t.Errorf("got %q, %q, %v", got.Content, got.Passed, err)
+	}
+}
+
+// The entities that a page declares itself are read as XML says, whether it is XML or XHTML.
+func TestDeclaredEntities(t *testing.T) {
+	for _, tc := range []struct{ subset, content, want string }{
+		{`<!ENTITY shop "Hera &amp; Co">`, `<a>At &shop;, &shop;</a>`, "At Hera & Co, Hera & Co|"},
+		{`<!ENTITY a 'x'><!ENTITY a 'y'><!ENTITY % p 'z'>`, `<a>&a; &p; %p; &b;</a>`, "x &p; %p; &b;|"},
+		{"<!-- don't -->\n<!ENTITY in  '&out;!' >\n<!ENTITY\tout \"a 'lamp'\nof &#916;elos\">", `<a>&in;</a>`, "a 'lamp' of Δelos!|"},
+		{`<!ENTITY nbsp "&#160;"><!ENTITY eacute "E"><!ENTITY lt "&#38;#60;">`, `<a>a&nbsp;&eacute;&lt;</a>`, "a E<|"},
+		{`<!ENTITY bold "<b>so</b> said <i>&#34;he&#34;</i>">`, `<a>&bold;</a>`, "so said \"he\"|"},
+		{`<!ENTITY say "one 'two' &#34;three&#34;">`, `<a b="&say;" c='&say;'>d</a>`, `b: one 'two' "three", c: one 'two' "three"|d|`},
+		{`<!ENTITY a "x">`, `<a><!-- &a; --><![CDATA[&a;]]>&a;</a>`, "&a;x|"},
+		{`<!ENTITY a "&b;"><!ENTITY b "&a;">`, `<a>&a; &b;</a>`, "&a; &b;|"},
+		{`<!ELEMENT a (#PCDATA)><!ATTLIST a b CDATA "c>d">`, `<a>&#65;</a>`, "A|"},
+	} {
+		body := "<?xml version='1.1'?><!DOCTYPE a [" + tc.subset + "]>" + tc.content
+		got, err := New().Read(t.Context(), newRaw(body), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != tc.want {
+			t.Errorf("%s: got %q, %v, want %q", body, text, err, tc.want)
+		}
+	}
+	page := newRaw(`<!DOCTYPE html [<!ENTITY shop "Hera">]><html><title>&shop;</title><br/><p>At &shop;</p></html>`)
+	for _, page.ContentType = range []string{"application/xml", "application/xhtml+xml"} {
+		reader := pipeline.Reader(New())
+		if page.ContentType != "application/xml" {
+			reader = html.New()
+		}
+		if got, err := reader.Read(t.Context(), page, pipeline.View{}); err != nil || got.Title != "Hera" || !strings.Contains(got.Content, "At Hera") {
+			t.Errorf("%s: got %q, %q, %v", page.ContentType, got.Title, got.Content, err)
+		}
+	}
+}
+
+// References to a long entity are read until they make the page many times as long.
+func TestLongEntities(t *testing.T) {
+	body := "<!DOCTYPE a [<!ENTITY b '" + strings.Repeat("lamp ", 10_000) + "'>]><a>" + strings.Repeat("&b;", 100) + "</a>"
+	got, err := New().Read(t.Context(), newRaw(body), pipeline.View{})
+	if n := strings.Count(got.Content, "&b;"); err != nil || n < 50 || n == 100 || len(got.Passed) != 1 {
+		t.Errorf("%d references stay, %q, %v", n, got.Passed, err)
 	}
 }
 

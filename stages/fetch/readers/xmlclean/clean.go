@@ -1,4 +1,5 @@
-package xml
+// Package xmlclean makes of XML as pages have it what a parser that knows nothing but XML can read.
+package xmlclean
 
 import (
 	"bytes"
@@ -10,19 +11,23 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
-// clean returns body without what makes encoding/xml give up a page that people can read: the declaration, which
+// Clean returns body without what makes encoding/xml give up a page that people can read: the declaration, which
 // may name another version, and the characters that XML does not permit, written as they are or as references.
-// The control characters 128 to 159, and references to them, mean those of windows-1252. It notes what it
-// drops, and returns body itself where there is nothing to do.
-func clean(body []byte, passed *blocks.Passed) []byte {
+// The control characters 128 to 159, and references to them, mean those of windows-1252. The entities that the page
+// itself declares stand as their text, see expandEntities. It notes what it drops, and returns body itself where there
+// is nothing to do.
+func Clean(body []byte, passed *blocks.Passed) []byte {
 	body = cleanCharacters(body, passed)
-	if bytes.Contains(body, []byte("&#")) {
-		body = cleanReferences(body, passed)
-	}
 	start := bytes.TrimLeft(body, " \t\r\n")
 	if end := bytes.Index(start, []byte("?>")); end > 0 && isDeclaration(start) {
 		end += len(body) - len(start) + len("?>")
-		return append(blank(body[:end]), body[end:]...)
+		body = append(blank(body[:end]), body[end:]...)
+	}
+	if bytes.Contains(body, []byte("<!DOCTYPE")) {
+		body = expandEntities(body, passed)
+	}
+	if bytes.Contains(body, []byte("&#")) {
+		body = cleanReferences(body, passed)
 	}
 	return body
 }
@@ -110,29 +115,38 @@ func behindUnparsed(body []byte, i int) int {
 
 // replaceReference corrects the reference to a character at body[i], if it is one, and returns where to go on.
 func (c *copier) replaceReference(i int, passed *blocks.Passed) int {
-	const longest = len("&#x0010FFFF;")
-	s := c.body[i:min(len(c.body), i+longest)]
-	end := bytes.IndexByte(s, ';')
-	if end < len("&#1") || s[1] != '#' {
+	r, length := characterAt(c.body[i:])
+	switch {
+	case length == 0:
 		return i + 1
+	case r >= 0x80 && r < 0xa0:
+		c.replace(i, i+length, string(charmap.Windows1252.DecodeByte(byte(r))))
+	case !isPermitted(r):
+		noteCharacter(passed, c.body, i)
+		c.replace(i, i+length, "")
+	case c.body[i+2] == 'X': // encoding/xml knows the small letter only
+		c.replace(i+2, i+3, "x")
+	}
+	return i + length
+}
+
+// characterAt returns the character that the reference at the beginning of s names, and how long that is; 0 if it is
+// none.
+func characterAt(s []byte) (r rune, length int) {
+	const longest = len("&#x0010FFFF;")
+	end := bytes.IndexByte(s[:min(len(s), longest)], ';')
+	if end < len("&#1") || s[1] != '#' {
+		return 0, 0
 	}
 	digits, base := string(s[2:end]), 10
 	if s[2] == 'x' || s[2] == 'X' {
 		digits, base = digits[1:], 16
 	}
 	n, err := strconv.ParseUint(digits, base, 32)
-	switch {
-	case err != nil || n > utf8.MaxRune:
-		return i + 1
-	case n >= 0x80 && n < 0xa0:
-		c.replace(i, i+end+1, string(charmap.Windows1252.DecodeByte(byte(n))))
-	case !isPermitted(rune(n)):
-		noteCharacter(passed, c.body, i)
-		c.replace(i, i+end+1, "")
-	case s[2] == 'X': // encoding/xml knows the small letter only
-		c.replace(i+2, i+3, "x")
+	if err != nil || n > utf8.MaxRune {
+		return 0, 0
 	}
-	return i + end + 1
+	return rune(n), end + 1
 }
 
 // isPermitted reports whether XML permits r.
