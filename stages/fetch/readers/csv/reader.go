@@ -37,7 +37,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "csv/2" }
+func (Reader) Extractor() string { return "csv/3" }
 
 // Read returns the text of view. A line range names the records that begin on its lines; a
 // regular expression names what it matches in each field. It returns ctx's error if that is
@@ -134,6 +134,7 @@ func commaSeparated(ctx context.Context, body []byte, passed *blocks.Passed) fun
 		r.FieldsPerRecord = -1
 		r.ReuseRecord = true
 		r.Comma = comma
+		r.TrimLeadingSpace = comma != '\t' // before a quote, too
 	}
 	restart(0)
 	return func() ([]string, int, error) {
@@ -161,8 +162,9 @@ func commaSeparated(ctx context.Context, body []byte, passed *blocks.Passed) fun
 	}
 }
 
-// splitOdd returns the fields of a line whose quotes are out of place. Quotes at the beginning of a field end where
-// the next one stands alone, and all others are part of it. If they never end, no quote means anything.
+// splitOdd returns the fields of a line whose quotes are out of place. Quotes at the beginning of a field, or behind
+// blanks there, end where the next one stands alone, and all others are part of it. If they never end, no quote means
+// anything.
 func splitOdd(line string, comma rune) []string {
 	var fields []string
 	var field strings.Builder
@@ -178,13 +180,13 @@ func splitOdd(line string, comma rune) []string {
 			fields = append(fields, field.String())
 			field.Reset()
 			begun = false
-			continue
 		case c == '"' && !begun:
-			quoted = true
+			quoted, begun = true, true
+			field.Reset()
 		default:
 			field.WriteByte(c)
+			begun = begun || c != ' '
 		}
-		begun = true
 	}
 	if quoted {
 		return strings.Split(line, string(comma))

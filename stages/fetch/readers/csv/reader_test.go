@@ -44,6 +44,10 @@ func TestOddQuotes(t *testing.T) {
 		{"a,b\r1,2\r3,4", "<a|b|><1|2|><3|4|>", ""},
 		{"a,b\r\n1,2\r3,4\n5,6\n", "<a|b|><1|2|><3|4|><5|6|>", ""},
 		{"\"a\"\"b\",\"c\nd\"\n", "<a\"b|c d|>", ""},
+		{"a, \"b, c\"\n\"d\",  \"e\nf, \"\"g\"\"\"\n", "<a|b, c|><d|e f, \"g\"|>", ""},
+		{"a; b\n 5\" ; \"c; d\" ;e\n", "<a|b|><5\"|c; d|e|>", "a record with quotes out of place was read line by line, in line 2"},
+		{"a, 5\" pipe, \"b\n1,2\n", "<a|5\" pipe|\"b|><1|2|>", "a record with quotes out of place was read line by line, in line 1"},
+		{"a\tb\tc\n\t\"d\te\"\tf\n", "<a|b|c|><d e|f|>", ""},
 	} {
 		got, err := New().Read(t.Context(), newRaw(tc.body), pipeline.View{})
 		if text := readertest.Marked(got.Content); err != nil || text != tc.want {
