@@ -2,8 +2,6 @@ package values
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -29,56 +27,6 @@ const (
 	maxOfferNodes = 20_000
 	maxOfferText  = 200
 )
-
-// findOffer returns the first offer with a price that the page, whose language is tag, declares as JSON-LD, or else as
-// microdata. Of the offers of one product, those count first that hold and can be bought. If none has a price, it
-// returns the first one.
-func findOffer(ctx context.Context, raw pipeline.Raw, tag string) (offer, error) {
-	if !isHTML(raw) {
-		return offer{}, noValueError("only HTML declares offers, and the page is " + raw.MediaType())
-	}
-	root, _, err := htmltree.Parse(ctx, raw.Body)
-	switch {
-	case ctx.Err() != nil:
-		return offer{}, ctx.Err()
-	case errors.Is(err, htmltree.ErrTooLarge):
-		return offer{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: err.Error() + " to look for an offer"}
-	case err != nil:
-		return offer{}, noValueError("the page is nested too deeply to look for an offer (more than 512 elements)")
-	}
-	var values []any
-	var broken error
-	for n := range root.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "script" && (pipeline.Raw{ContentType: attributeOf(n, "type")}).MediaType() == "application/ld+json" && n.FirstChild != nil {
-			read, err := decodeJSONLD(n.FirstChild.Data)
-			values = append(values, read...)
-			if err != nil && broken == nil {
-				broken = err
-			}
-		}
-	}
-	w := offerFinder{nodesLeft: maxOfferNodes, page: shownPage{ctx: ctx, raw: raw, tag: tag}, now: time.Now()}
-	w.index(values, 0)
-	w.nodesLeft = maxOfferNodes
-	w.find(values, false, 0)
-	if w.found == nil || w.found.price == "" && w.err == nil {
-		m := microdata{root: root, nodesLeft: maxOfferNodes}
-		for _, group := range m.offers(nil, root, nil, 0) {
-			w.find(group.offers, true, 0)
-		}
-	}
-	switch {
-	case w.found != nil && w.found.price != "":
-		return *w.found, nil
-	case w.err != nil:
-		return offer{}, w.err
-	case w.found != nil:
-		return *w.found, nil
-	case broken != nil:
-		return offer{}, noValueError("the page declares no offer (schema.org) that can be read: its JSON-LD is broken (" + broken.Error() + ")")
-	}
-	return offer{}, noValueError("the page declares no offer (schema.org, as JSON-LD or microdata)")
-}
 
 func attributeOf(n *html.Node, name string) string {
 	value, _ := htmltree.Attribute(n, name)

@@ -44,6 +44,9 @@ func TestOffer(t *testing.T) {
 		"itemref": `<div itemscope itemtype="http://schema.org/Offer" itemref="a b"></div><p id=a><b itemprop=price>95.00</b><i itemprop=priceCurrency content=EUR></i></p><p id=b itemprop=availability>in stock</p>`,
 		"related": `<div itemprop=isRelatedTo itemscope><p itemprop=offers itemscope><b itemprop=price>5</b></p></div>
 			<div itemscope><p itemprop=offers itemscope><b itemprop=price content="95.00"></b><i itemprop=priceCurrency content=EUR></i><i itemprop=availability content=InStock></i>`,
+		"noscript":        `<noscript><p>No scripts</p></noscript><noscript>` + ld(`{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock"}`) + `</noscript>`,
+		"noscript within": `<div itemscope itemtype="http://schema.org/Offer"><noscript><div itemprop=price>95,00 €</div><link itemprop=availability href="http://schema.org/InStock"></noscript></div>`,
+		"noscript before": `<noscript>` + ld(`{"@type":"Offer","price":"150"}`) + `</noscript>` + ld(`{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock"}`),
 	} {
 		raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte("<html><body>" + body)}
 		price, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "de"}, false)
@@ -218,9 +221,11 @@ func TestOfferOfABomb(t *testing.T) {
 		fmt.Fprintf(&page, "<font a=%d>", i)
 	}
 	page.WriteString(strings.Repeat("<p>x", 2000))
-	raw := pipeline.Raw{ContentType: "text/html", Body: []byte(page.String())}
-	_, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false)
-	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailTooLarge {
-		t.Errorf("got %v, want the class %s", err, pipeline.FailTooLarge)
+	for _, body := range []string{page.String(), "<noscript><b itemprop=a>" + page.String() + "</noscript>"} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
+		_, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}, false)
+		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailTooLarge {
+			t.Errorf("got %v, want the class %s", err, pipeline.FailTooLarge)
+		}
 	}
 }
