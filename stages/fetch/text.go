@@ -64,10 +64,6 @@ func (s source) selected(ctx context.Context, view pipeline.View) (t pipeline.Te
 	if err != nil {
 		return t, by, err
 	}
-	t.Passed = t.Passed[:min(len(t.Passed), maxPassed)]
-	for i, p := range t.Passed {
-		t.Passed[i] = blocks.Truncate(p, maxTitle)
-	}
 	if !view.Items {
 		if t.Content, t.Keys, err = blankIgnored(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), t.Keys, ignored); err != nil {
 			return t, by, err
@@ -75,13 +71,16 @@ func (s source) selected(ctx context.Context, view pipeline.View) (t pipeline.Te
 	}
 	if view.Value != nil {
 		err = recoverPanic(func() (err error) {
-			t.Content, err = values.Extract(ctx, *view.Value, s.Raw, t, baseType(s.MediaType()) == "application/json")
-			t.Keys = nil
+			t, err = values.Extract(ctx, *view.Value, s.Raw, t, baseType(s.MediaType()) == "application/json")
 			return err
 		})
 		if err != nil {
 			return t, by, err
 		}
+	}
+	t.Passed = t.Passed[:min(len(t.Passed), maxPassed)]
+	for i, p := range t.Passed {
+		t.Passed[i] = blocks.Truncate(p, maxTitle)
 	}
 	t.Empty = t.Empty || t.Items != nil
 	switch {

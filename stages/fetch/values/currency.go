@@ -2,8 +2,8 @@ package values
 
 import (
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,117 +16,23 @@ import (
 type foundCurrency struct {
 	found   bool
 	code    string
+	sign    string // as the page writes it, where the code is empty
 	isWord  bool // and may be another word, such as lei
 	inFront bool // of its number
 	isName  bool // and may be part of the name of an article, such as KD
 }
 
-// symbols are the signs of currencies that are no letters, without those of dollars, pounds and yen.
-var symbols = map[rune]string{
-	'€': "EUR", '₹': "INR", '₽': "RUB", '₩': "KRW", '￦': "KRW", '₺': "TRY", '₴': "UAH", '₪': "ILS", '₫': "VND", '฿': "THB", '₦': "NGN", '₱': "PHP",
-	'₡': "CRC", '₲': "PYG", '₵': "GHS", '₸': "KZT", '₮': "MNT", '₭': "LAK", '៛': "KHR", '₼': "AZN", '₾': "GEL", '֏': "AMD", '৳': "BDT", '؋': "AFN",
-	'₨': "", '﷼': "", '₤': "", '₣': "", 'ƒ': "", '₿': "", 'Ƀ': "", '₶': "",
-}
-
-// prefixes are the letters that stand at the signs of dollars, pounds and yen: before them, or behind as in $CA. A
-// sign with other letters is a currency of which the code is not known.
-var prefixes = map[rune]map[string]string{
-	'$': {
-		"": "USD", "US": "USD", "UY": "UYU", "A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "CAN": "CAD", "CDN": "CAD", "NZ": "NZD", "HK": "HKD",
-		"S": "SGD", "SG": "SGD", "R": "BRL", "BR": "BRL", "MX": "MXN", "MEX": "MXN", "NT": "TWD", "RD": "DOP", "J": "JMD", "JA": "JMD", "JM": "JMD", "TT": "TTD",
-		"BZ": "BZD", "T": "TOP", "BDS": "BBD", "EC": "XCD", "FJ": "FJD", "G": "GYD", "GY": "GYD", "L": "LRD", "LD": "LRD", "N": "NAD", "NA": "NAD", "SI": "SBD",
-		"SB": "SBD", "WS": "WST", "CI": "KYD", "KY": "KYD", "MOP": "MOP", "BS": "BSD", "BM": "BMD", "BN": "BND", "AR": "ARS", "CL": "CLP", "CLP": "CLP", "COL": "COP",
-		"CO": "COP", "SR": "SRD", "TW": "TWD",
-	},
-	'£': {"": "GBP", "GB": "GBP", "UK": "GBP", "E": "EGP", "EG": "EGP", "L": "LBP", "LB": "LBP", "S": "SYP", "SY": "SYP"},
-	'¥': {"": "JPY", "JP": "JPY", "CN": "CNY", "RMB": "CNY"},
-}
-
-// signs are the signs and words for currencies that shops write and the CLDR does not have, or has for one language
-// only. Words of three letters and more stand in small letters, and are found in others, too.
-var signs = map[string]string{
-	"$U": "UYU", "$b": "BOB", "kr": "", "Kr": "", "KR": "", "skr": "SEK", "nkr": "NOK", "dkr": "DKK", "ikr": "ISK", "Rp": "IDR", "Ft": "HUF", "TL": "TRY", "lei": "RON", "leu": "RON",
-	"Kč": "CZK", "kč": "CZK", "Kc": "CZK", "zł": "PLN", "Zł": "PLN", "ZŁ": "PLN", "zl": "PLN", "KD": "KWD", "K.D": "KWD", "JD": "JOD", "J.D": "JOD", "BD": "BHD", "B.D": "BHD",
-	"LD": "LYD", "DT": "TND", "ID": "IQD", "R.O": "OMR", "RM": "MYR", "Rs": "", "Re": "", "Tk": "BDT", "ksh": "KES", "kshs": "KES", "tsh": "TZS", "ush": "UGX", "Br": "",
-	"лв": "BGN", "руб": "RUB", "рублей": "RUB", "р": "RUB", "Р": "RUB", "грн": "UAH", "hrn": "UAH", "тг": "KZT", "тенге": "KZT", "ден": "MKD", "din": "RSD", "дин": "RSD", "рсд": "RSD",
-	"dinara": "RSD", "динара": "RSD", "KM": "", "КМ": "", "kn": "", "lek": "ALL", "lekë": "ALL", "сом": "KGS", "сум": "UZS", "som": "", "so'm": "UZS", "soʻm": "UZS", "lari": "GEL", "ლ": "GEL",
-	"ლარი": "GEL", "Dhs": "AED", "dhs": "AED", "Dh": "", "DH": "", "SR": "SAR", "QR": "QAR", "LE": "EGP", "L.E": "EGP", "DA": "DZD", "FCFA": "", "CFA": "", "CFPF": "XPF", "FCFP": "XPF",
-	"Fr": "CHF", "sfr": "CHF", "Bs": "", "Bs.S": "VES", "S/": "PEN", "B/": "PAB", "Gs": "PYG", "Nu": "BTN", "Kz": "AOA", "MT": "MZN", "đ": "VND", "vnđ": "VND", "đồng": "VND",
-	"บาท": "THB", "php": "PHP", "nis": "ILS", "ש\"ח": "ILS", "ש״ח": "ILS", "ש'ח": "ILS", "Af": "", "Esc": "", "MK": "MWK", "Rf": "MVR", "FG": "GNF", "RF": "RWF", "FRw": "RWF", "fbu": "BIF", "fdj": "DJF",
-	"eur": "EUR", "euro": "EUR", "euros": "EUR", "evro": "EUR", "евро": "EUR", "ευρώ": "EUR", "usd": "USD", "gbp": "GBP", "chf": "CHF", "sek": "SEK", "nok": "NOK", "dkk": "DKK", "pln": "PLN", "czk": "CZK",
-	"huf": "HUF", "uah": "UAH", "inr": "INR", "aud": "AUD", "nzd": "NZD", "brl": "BRL", "mkd": "MKD", "dollar": "", "dollars": "", "franc": "", "francs": "", "yen": "JPY",
-	"円": "JPY", "元": "CNY", "圆": "CNY", "圓": "", "yuan": "CNY", "rmb": "CNY", "人民币": "CNY", "원": "KRW",
-	"د.ك": "KWD", "دينار كويتي": "KWD", "د.ب": "BHD", "ر.ع": "OMR", "د.أ": "JOD", "د.ا": "JOD", "د.ت": "TND", "د.ل": "LYD", "ل.د": "LYD", "د.ع": "IQD", "ع.د": "IQD", "د.إ": "AED",
-	"ر.س": "SAR", "ر.ق": "QAR", "ج.م": "EGP", "د.م": "MAD", "د.ج": "DZD", "دج": "DZD", "ل.ل": "LBP", "ل.س": "SYP", "ر.ي": "YER", "ج.س": "SDG", "ریال": "IRR", "تومان": "", "جنيه": "", "درهم": "", "ريال": "",
-}
-
-// localSigns are the signs by which the countries of the CLDR write their currencies. One letter is none: "R 12" and
-// "K 4" are names, unless the language of the page is that of a country that writes so.
-var localSigns = sync.OnceValue(func() map[string]string {
-	all := make(map[string]string)
-	for a := 'A'; a <= 'Z'; a++ {
-		for b := 'A'; b <= 'Z'; b++ {
-			sign, code := signOf(language.Make("und-" + string(a) + string(b)))
-			ascii := strings.Trim(sign, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
-			if sign == code || ascii && len(sign) < 3 || utf8.RuneCountInString(sign) < 2 || strings.ContainsAny(sign, "$£¥") {
-				continue
-			}
-			if other, taken := all[sign]; taken && other != code {
-				code = ""
-			}
-			all[sign] = code
-		}
-	}
-	return all
-})
-
-// signOf returns the sign of the currency in the country of a language, and its code. Both are empty if there is none.
-func signOf(tag language.Tag) (sign, code string) {
-	base, _ := tag.Base()
-	region, _ := tag.Region()
-	code, _ = currency.ForCountryCode(region.String())
-	sign, _ = currency.GetSymbol(code, currency.NewLocale(base.String()+"-"+region.String()))
-	return strings.TrimRight(plainDigits(sign), "."), code
-}
-
-// findSign returns the currency of a sign on a page in the language tag.
-func findSign(sign, tag string) foundCurrency {
-	if t, err := language.Parse(tag); err == nil {
-		if s, code := signOf(t); s != "" && s == sign {
-			return foundCurrency{found: true, code: code}
-		}
-	}
-	for _, known := range []string{sign, strings.ToLower(sign)} {
-		if code, ok := signs[known]; ok && (known == sign || utf8.RuneCountInString(sign) > 2) {
-			return foundCurrency{found: true, code: code}
-		}
-	}
-	for _, r := range sign {
-		code, ok := symbols[r]
-		if codes := prefixes[r]; codes != nil {
-			letters := strings.ToUpper(strings.ReplaceAll(sign, string(r), ""))
-			if code, ok = codes[letters], true; isCode(letters) {
-				code = letters
-			}
-		}
-		if ok {
-			return foundCurrency{found: true, code: code}
-		}
-	}
-	code, ok := localSigns()[sign]
-	return foundCurrency{found: ok, code: code}
-}
-
 // isWord reports whether a sign in letters, which findSign knows, may be another word: "lei" and "ID", but not "kr",
-// "zł", "euro" and the sign of the language's own country.
+// "Rs", "zł", "euro" and the sign of the language's own country.
 func isWord(sign, tag string) bool {
+	n := utf8.RuneCountInString(sign)
 	if t, err := language.Parse(tag); err == nil {
-		if s, _ := signOf(t); s == sign {
+		if s, _ := signOf(t); s == sign || n > 1 && sharedCode(sign, t) != "" && !slices.Contains(words, sign) {
 			return false
 		}
 	}
-	switch n := utf8.RuneCountInString(sign); {
-	case sign == "kr" || sign == "Kr" || n > 3 || n == 3 && isCode(strings.ToUpper(sign)):
+	switch {
+	case sign == "kr" || sign == "Kr" || sign == "Rs" || n > 3 || n == 3 && isCode(strings.ToUpper(sign)):
 		return false
 	case n == len(sign): // ASCII
 		return true
@@ -165,7 +71,7 @@ func findCurrencies(s, tag string) (tokens []currencyToken) {
 				t.foundCurrency = findSign(part, tag)
 				t.beside = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
 				t.isWord = t.beside && isWord(part, tag)
-				t.isName = t.isWord && twoCapitals.MatchString(part)
+				t.isName = (t.isWord || sharedSigns[part] != "") && twoCapitals.MatchString(part)
 			}
 			if t.found {
 				break

@@ -94,6 +94,12 @@ const (
 // is no number or one that cannot be read, and errUndecided, errScale or errSplit if it can be read in two
 // ways.
 func findNumber(s, tag, declared string) (n, unit string, err error) {
+	f := chooseNumber(s, tag, declared)
+	return f.number, f.money.code, f.err
+}
+
+// chooseNumber returns what findNumber does, with all that is known of the number.
+func chooseNumber(s, tag, declared string) foundNumber {
 	s = prepared(s, tag, declared)
 	first := readNumber(s, 0, tag, declaredCurrency(declared))
 	chosen, previous := first, first
@@ -103,16 +109,16 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 		if next.end == 0 {
 			break
 		}
-		if next.money.found && (first.isPercent && !first.isName || !next.money.isWord) && !next.isPercent {
+		if next.money.found && (first.isPercent && !first.isName || !next.money.isWord && !next.isName) && !next.isPercent {
 			chosen = next
 			break
 		}
 		previous = next
 	}
 	if chosen.err != nil {
-		return "", "", chosen.err
+		return foundNumber{err: chosen.err}
 	}
-	return chosen.number, chosen.money.code, nil
+	return chosen
 }
 
 // prepared returns s with ASCII digits, a digit before each point, and one number where several signs or elements make

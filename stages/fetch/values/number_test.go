@@ -57,6 +57,28 @@ func TestNumber(t *testing.T) {
 		{"500ALL", "sq", "500", "ALL"},
 		{"NEW 5", "en", "5", ""},
 		{"BEL 2", "en", "2", ""}, // Belgium, and a franc that is no more
+		{"Rs. 1,299", "en-LK", "1299", "LKR"}, // signs of several countries
+		{"Only 5 left! Rs. 1,299", "en-IN", "1299", "INR"},
+		{"Rs. 1,299", "si", "1299", "LKR"},
+		{"Rs. 1,299", "ta", "1299", ""},
+		{"1.299 DH", "fr-MA", "1299", "MAD"},
+		{"120 Dhs", "en-MA", "120", "MAD"},
+		{"120 DH", "fr", "120", ""},
+		{"Audi RS 3, Rs 50,000", "en-IN", "50000", "INR"},
+		{"RS 1299 was RS 1999", "en-IN", "1299", "INR"},
+		{"120 Kr", "nn", "120", "NOK"},
+		{"Br 120", "am", "120", "ETB"},
+		{"120 руб.", "ru-BY", "120", "BYN"},
+		{"120 руб.", "ru", "120", "RUB"},
+		{"Bs. 120", "es-VE", "120", "VES"},
+		{"$120", "zh-TW", "120", "TWD"},
+		{"120元", "zh-HK", "120", "HKD"},
+		{"£120", "ar-SY", "120", "SYP"},
+		{"120 FCFA", "fr-SN", "120", "XOF"},
+		{"120 F", "fr-PF", "120", "XPF"},
+		{"120 ريال", "ar-QA", "120", "QAR"},
+		{"120 ريال", "ar", "120", ""},
+		{"P120", "en-PH", "120", "PHP"},
 		{"CFA 500 XOF", "fr", "500", "XOF"},
 		{"MRU 1 200", "fr", "1200", "MRU"},
 		{"1.299,50 VES", "es", "1299.50", "VES"},
@@ -250,7 +272,7 @@ func TestNumber(t *testing.T) {
 		{"KD 3 (€9)", "en", "3", "KWD"},
 		{"KD 3.500 €10", "en", "3.500", "KWD"},
 		{"RM2,399 $500", "en", "2399", "MYR"},
-		{"Rs. 500 ($6)", "en-IN", "500", ""},
+		{"Rs. 500 ($6)", "en-IN", "500", "INR"},
 		{"3万4500円", "ja", "34500", "JPY"},
 		{"2億3,000万円", "ja", "230000000", "JPY"},
 		{"1억 2000만 원", "ko", "120000000", "KRW"},
@@ -338,7 +360,7 @@ func FuzzOffer(f *testing.F) {
 	f.Add(`<p itemscope itemtype="http://schema.org/Offer" itemref=a><b itemprop=price><s>9</s>8<sup>50</sup> €</b></p><i id=a itemprop=availability>in stock`)
 	f.Fuzz(func(t *testing.T, body string) {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		got, err := Extract(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "en"}, false)
+		got, err := extract(t, pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "en"}, false)
 		if number, _, _ := strings.Cut(strings.TrimSpace(got), " "); err == nil && !pipeline.IsNumber(number) {
 			t.Errorf("%q: got %q", body, got)
 		}

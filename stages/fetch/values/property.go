@@ -49,7 +49,7 @@ func hasType(v map[string]any, name string) bool {
 
 // priceOf returns the price that a node itself has, by the first of keys that it has, and its currency.
 func (w *offerFinder) priceOf(v map[string]any, keys []string) (o offer, err error) {
-	o.currency = currencyOf(property(v, "priceCurrency"))
+	o.currency = currencyOf(property(v, "priceCurrency"), w.page.tag)
 	for _, key := range keys {
 		list, ok := property(v, key).([]any)
 		if !ok {
@@ -84,13 +84,13 @@ func (w *offerFinder) priceOf(v map[string]any, keys []string) (o offer, err err
 	return o, nil
 }
 
-// currencyOf returns the code of a declared currency, or "" if it is none that is in use.
-func currencyOf(v any) string {
+// currencyOf returns the code of a currency that a page in the language tag declares, or "" if it is none that is in use.
+func currencyOf(v any, tag string) string {
 	text, _ := scalarText(v)
 	if code := strings.ToUpper(localName(text)); currency.IsValid(code) {
 		return code
 	}
-	return findSign(text, "").code
+	return findSign(text, tag).code
 }
 
 // scalarText returns a text, or a number as it is written but without an exponent. Of a list it is the first one.

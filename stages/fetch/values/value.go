@@ -5,6 +5,7 @@ package values
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -14,21 +15,21 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
-// Extract returns the text of a document that is a value of raw: t is the text that its view selects. byProgram says
-// that its numbers have a decimal point in any language, as those of JSON.
-func Extract(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text, byProgram bool) (string, error) {
+// Extract returns t, the text that the view of a document selects of raw, with the value in it as its content. byProgram
+// says that its numbers have a decimal point in any language, as those of JSON.
+func Extract(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text, byProgram bool) (pipeline.Text, error) {
 	content, unit := strings.TrimSpace(t.Content), ""
 	tag := cmp.Or(v.Language, t.Language)
 	if v.Offer != "" {
 		found, err := findOffer(ctx, raw, tag)
 		if err != nil {
-			return "", err
+			return t, err
 		}
 		switch v.Offer {
 		case pipeline.OfferPrice:
 			if content, unit, byProgram = found.price, found.currency, !found.written; content != "" && v.Pattern == "" {
 				if found.err != nil {
-					return "", notNumber(found.err, content)
+					return t, notNumber(found.err, content)
 				}
 				content, byProgram = found.number, true
 			}
@@ -38,38 +39,57 @@ func Extract(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline
 			content = found.availability
 		}
 		if content == "" {
-			return "", noValueError("the page declares an offer (schema.org) without " + v.Offer)
+			return t, noValueError("the page declares an offer (schema.org) without " + v.Offer)
 		}
 	}
 	pattern, err := v.Group()
 	if err != nil {
-		return "", err
+		return t, err
 	}
 	if pattern != nil {
 		content = joinSplit(content, tag, unit)
 		at := pattern.FindStringSubmatchIndex(content)
 		if at == nil || at[2] < 0 {
-			return "", noValueError("the pattern of the value matches nothing")
+			return t, noValueError("the pattern of the value matches nothing")
 		}
 		if !v.Text() && (strings.HasSuffix(content[:at[2]], split) || strings.HasPrefix(content[at[3]:], split)) {
-			return "", notNumber(errSplit, content)
+			return t, notNumber(errSplit, content)
 		}
 		content = content[at[2]:at[3]]
 	}
 	if v.Text() {
 		word := strings.Join(strings.Fields(strings.Map(dropUnprintable, content)), " ")
 		if n := utf8.RuneCountInString(word); n == 0 || n > pipeline.MaxValueLength {
-			return "", noValueError("the value is empty or longer than 200 characters; select less of the page")
+			return t, noValueError("the value is empty or longer than 200 characters; select less of the page")
 		}
-		return word + "\n", nil
+		t.Content, t.Keys = word+"\n", nil
+		return t, nil
 	}
 	n := content
 	if !byProgram || !pipeline.IsNumber(content) {
-		if n, unit, err = findNumber(content, tag, unit); err != nil {
-			return "", notNumber(err, content)
+		f := chooseNumber(content, tag, unit)
+		if f.err != nil {
+			return t, notNumber(f.err, content)
+		}
+		if n, unit = f.number, f.money.code; f.money.sign != "" {
+			t.Passed = append(t.Passed, noCurrency(f.money.sign, tag))
 		}
 	}
-	return strings.TrimSpace(n+" "+unit) + "\n", nil
+	t.Content, t.Keys = strings.TrimSpace(n+" "+unit)+"\n", nil
+	return t, nil
+}
+
+// noCurrency says why a number has no unit though it has the sign of a currency.
+func noCurrency(sign, tag string) string {
+	s := fmt.Sprintf("the currency of the value is not known: %q is the sign of several", sign)
+	if sharedSigns[sign] == "" {
+		s = fmt.Sprintf("the currency of the value is not known: nobody knows whose %q is", sign)
+	} else if tag == "" {
+		s += ", and the page has no language; give the subscription one with a country, such as en-IN"
+	} else {
+		s += fmt.Sprintf(", and the language %s names none; give the subscription one with a country, such as en-IN", tag)
+	}
+	return s
 }
 
 // notNumber is the error of a value that is not a number, or not a certain one.
