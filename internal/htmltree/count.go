@@ -90,17 +90,22 @@ func (c *counter) wall() *opened {
 	return nil
 }
 
-// countAttributes returns how many attributes the tag has whose name was just read.
-func countAttributes(z *html.Tokenizer, more bool) (n int) {
-	for ; more; n++ {
-		_, _, more = z.TagAttr()
+// countAttributes returns how many attributes the tag has that z has read, or more.
+func countAttributes(z *html.Tokenizer) (n int) {
+	attributes := AttributesOf(z)
+	for more := true; more; {
+		var name []byte
+		if name, _, more = attributes.Next(); len(name) > 0 {
+			n++
+		}
 	}
 	return n
 }
 
 // start counts a start tag, and returns its name. Only elements of SVG and MathML close themselves.
 func (c *counter) start(z *html.Tokenizer, closed bool) atom.Atom {
-	name, more := z.TagName()
+	attrs := countAttributes(z)
+	name, _ := z.TagName()
 	if c.within != "" {
 		if w := c.wall(); w != nil {
 			w.torn = true
@@ -110,7 +115,6 @@ func (c *counter) start(z *html.Tokenizer, closed bool) atom.Atom {
 	if htmlWithin[string(name)] && !closed {
 		c.within = string(name)
 	}
-	attrs := countAttributes(z, more)
 	size := 1 + attrs/attrsPerNode
 	if c.nodes += size + c.active; attrs > maxAttrs {
 		c.nodes += maxNodes
@@ -165,9 +169,9 @@ func (c *counter) hidden(text []byte, w *opened) {
 		if tt != html.StartTagToken && tt != html.SelfClosingTagToken {
 			continue
 		}
-		name, more := z.TagName()
+		size := 1 + countAttributes(z)/attrsPerNode
+		name, _ := z.TagName()
 		z.NextIsNotRawText()
-		size := 1 + countAttributes(z, more)/attrsPerNode
 		c.nodes += size + c.active
 		if formattingElements[atom.Lookup(name)] {
 			c.active += size

@@ -218,11 +218,12 @@ func (s *scanner) tagName(z *html.Tokenizer) []byte {
 
 // readAttributes sets what the attributes that z has read say of el.
 func (el *element) readAttributes(z *html.Tokenizer) {
+	attributes := htmltree.AttributesOf(z)
 	var seen attribute
 	for more := true; more; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if a := attributeOf(key); a != 0 && a&^seen != 0 && el.wants(a) { // the first of a name counts
+		var name, value []byte
+		name, value, more = attributes.Next()
+		if a := attributeOf(name); a != 0 && a&^seen != 0 && el.wants(a) { // the first of a name counts
 			seen |= a
 			setAttribute(el, a, value)
 		}
