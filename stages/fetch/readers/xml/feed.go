@@ -99,20 +99,22 @@ func isFullText(n *html.Node) bool {
 // countExtensions notes which elements within holder, an item or the head of a feed, count though they belong to
 // an extension: those that say what no element of the feed itself says, and what shops say of their offers.
 func (w *writer) countExtensions(holder *html.Node, prefix string) {
+	isPlain := func(c *html.Node) bool {
+		return c.Type != html.ElementNode || prefixOf(c) == prefix && roleOf(c) != offerRole
+	}
+	odd := holder.FirstChild
+	for odd != nil && isPlain(odd) {
+		odd = odd.NextSibling
+	}
+	if odd == nil {
+		return
+	}
 	var said [roles]bool
-	plain := true
 	for c := range holder.ChildNodes() {
-		if c.Type != html.ElementNode {
-			continue
-		}
-		r, own := roleOf(c), prefixOf(c) == prefix
-		if own || isFullText(c) {
+		if c.Type == html.ElementNode && (prefixOf(c) == prefix || isFullText(c)) {
+			r := roleOf(c)
 			said[r] = said[r] || hasText(c) || r == linkRole && attribute(c, "href") != ""
 		}
-		plain = plain && own && r != offerRole
-	}
-	if plain {
-		return
 	}
 	if w.counted == nil {
 		w.counted = make(map[*html.Node]bool)

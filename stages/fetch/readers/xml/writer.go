@@ -142,31 +142,45 @@ func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
 		return nil
 	}
 	attributes := w.attributesOf(n)
-	item := w.isItem(n, f, attributes)
+	isItem := w.isItem(n, f, attributes)
 	switch {
-	case item && w.isFeed && !w.inItem:
-		w.body.Break()
-		start := w.body.Len()
-		w.inItem = true
-		w.countExtensions(n, f.prefix)
-		w.body.ItemStart()
-		id := identityOf(n)
-		w.body.SetKey(pipeline.NewKey(n.Data, id))
-		defer func() {
-			w.body.ItemEnd()
-			w.inItem = false
-			if end := w.body.Len(); end > start {
-				w.feedItems = append(w.feedItems, pipeline.FeedItem{ID: id, Start: start, End: end})
-			}
-		}()
-	case item:
+	case isItem && w.isFeed && !w.inItem:
+		return w.writeFeedItem(n, f, attributes, chosen)
+	case isItem:
 		w.body.ItemStart()
 		w.body.SetKey(pipeline.NewKey(n.Data, cmp.Or(attribute(n, "id"), attribute(n, "key"), strings.TrimSpace(textOf(childNamed(n, "id"))))))
-		defer w.body.ItemEnd()
-	case !f.hasText:
-		w.body.Break()
-		defer w.body.Break()
+		err := w.writeWithin(n, f, attributes, isItem, chosen)
+		w.body.ItemEnd()
+		return err
+	case f.hasText:
+		return w.writeWithin(n, f, attributes, isItem, chosen)
 	}
+	w.body.Break()
+	err := w.writeWithin(n, f, attributes, isItem, chosen)
+	w.body.Break()
+	return err
+}
+
+// writeFeedItem writes an item of a feed.
+func (w *writer) writeFeedItem(n *html.Node, f siblings, attributes string, chosen bool) error {
+	w.body.Break()
+	start := w.body.Len()
+	w.inItem = true
+	w.countExtensions(n, f.prefix)
+	w.body.ItemStart()
+	id := identityOf(n)
+	w.body.SetKey(pipeline.NewKey(n.Data, id))
+	err := w.writeWithin(n, f, attributes, true, chosen)
+	w.body.ItemEnd()
+	w.inItem = false
+	if end := w.body.Len(); end > start {
+		w.feedItems = append(w.feedItems, pipeline.FeedItem{ID: id, Start: start, End: end})
+	}
+	return err
+}
+
+// writeWithin writes the attributes of an element and what is within.
+func (w *writer) writeWithin(n *html.Node, f siblings, attributes string, isItem, chosen bool) error {
 	if w.isFeed && !w.inItem && (n.Data == "channel" || n.Data == "feed") {
 		w.countExtensions(n, f.prefix)
 	}
@@ -178,16 +192,19 @@ func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
 			}
 		}
 	}
-	container := w.isFeed && (item || n.Data == "channel" || n.Parent.Type != html.ElementNode)
-	if w.hasCountedText(n, f) || chosen && !container {
+	container := w.isFeed && (isItem || n.Data == "channel" || n.Parent.Type != html.ElementNode)
+	counts := w.hasCountedText(n, f) || chosen && !container
+	if counts {
 		w.shownDepth++
-		defer func() { w.shownDepth-- }()
 	}
 	children := siblingsIn(n, f.prefix)
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if err := w.writeNode(c, children); err != nil {
 			return err
 		}
+	}
+	if counts {
+		w.shownDepth--
 	}
 	return nil
 }
