@@ -30,6 +30,7 @@ type counter struct {
 	open   []opened
 	plain  map[atom.Atom]int // how many without attributes are open
 	within string            // the element of htmlWithin that is open
+	names  TagNames
 }
 
 // opened is a formatting element that is open, or a wall.
@@ -74,8 +75,7 @@ func checkNodeCount(ctx context.Context, body []byte) (ending Ending, err error)
 			started = c.start(z, true)
 		case html.EndTagToken:
 			started = 0
-			name, _ := z.TagName()
-			c.end(name)
+			c.end(c.names.Of(z))
 		}
 	}
 }
@@ -104,8 +104,7 @@ func countAttributes(z *html.Tokenizer) (n int) {
 
 // start counts a start tag, and returns its name. Only elements of SVG and MathML close themselves.
 func (c *counter) start(z *html.Tokenizer, closed bool) atom.Atom {
-	attrs := countAttributes(z)
-	name, _ := z.TagName()
+	name, attrs := c.names.Of(z), countAttributes(z)
 	if c.within != "" {
 		if w := c.wall(); w != nil {
 			w.torn = true
@@ -169,8 +168,7 @@ func (c *counter) hidden(text []byte, w *opened) {
 		if tt != html.StartTagToken && tt != html.SelfClosingTagToken {
 			continue
 		}
-		size := 1 + countAttributes(z)/attrsPerNode
-		name, _ := z.TagName()
+		name, size := c.names.Of(z), 1+countAttributes(z)/attrsPerNode
 		z.NextIsNotRawText()
 		c.nodes += size + c.active
 		if formattingElements[atom.Lookup(name)] {

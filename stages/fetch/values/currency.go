@@ -17,9 +17,9 @@ type foundCurrency struct {
 	found   bool
 	code    string
 	sign    string // as the page writes it, where the code is empty
-	isWord  bool // and may be another word, such as lei
-	inFront bool // of its number
-	isName  bool // and may be part of the name of an article, such as KD
+	isWord  bool   // and may be another word, such as lei
+	inFront bool   // of its number
+	isName  bool   // and may be part of the name of an article, such as KD
 }
 
 // isWord reports whether a sign in letters, which findSign knows, may be another word: "lei" and "ID", but not "kr",

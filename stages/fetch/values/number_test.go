@@ -56,7 +56,7 @@ func TestNumber(t *testing.T) {
 		{"1.200 ALL", "sq", "1200", "ALL"},
 		{"500ALL", "sq", "500", "ALL"},
 		{"NEW 5", "en", "5", ""},
-		{"BEL 2", "en", "2", ""}, // Belgium, and a franc that is no more
+		{"BEL 2", "en", "2", ""},              // Belgium, and a franc that is no more
 		{"Rs. 1,299", "en-LK", "1299", "LKR"}, // signs of several countries
 		{"Only 5 left! Rs. 1,299", "en-IN", "1299", "INR"},
 		{"Rs. 1,299", "si", "1299", "LKR"},

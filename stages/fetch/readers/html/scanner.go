@@ -38,7 +38,7 @@ type scanner struct {
 	counts map[atom.Atom]int // of special elements in stack
 	hidden int               // index of the outermost element that hides what is within, or -1
 	inForm bool              // a form was begun and its end tag has not come
-	name   []byte            // used by tagName
+	names  htmltree.TagNames
 }
 
 // openElement is an element whose end has not come yet.
@@ -112,7 +112,7 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 			s.handleStartTag(z, true)
 		case html.EndTagToken:
 			ending = ""
-			name := s.tagName(z)
+			name := s.names.Of(z)
 			s.handleEndTag(atom.Lookup(name), name)
 		}
 		if s.isFull() {
@@ -140,7 +140,7 @@ func (e *emitter) checkSize() error {
 
 // handleStartTag opens the element whose start tag z has read, and closes what that ends.
 func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
-	name := s.tagName(z)
+	name := s.names.Of(z)
 	el := element{atom: atom.Lookup(name)}
 	el.kind = elementKinds[el.atom]
 	if s.inForeign() && !s.isIntegrationPoint() {
@@ -195,25 +195,6 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	case !s.isVisible() || el.kind != 0 || el.hidden || el.email != "" || el.link != "":
 		s.push(&el, name)
 	}
-}
-
-// tagName returns the name of the tag that z has read, in small letters. z.TagName would allocate one for each.
-func (s *scanner) tagName(z *html.Tokenizer) []byte {
-	raw := bytes.TrimPrefix(z.Raw()[1:], []byte("/"))
-	s.name = s.name[:0]
-	for _, c := range raw {
-		switch {
-		case c == ' ', c == '\n', c == '\r', c == '\t', c == '\f', c == '/', c == '>':
-			return s.name
-		case c == 0:
-			name, _ := z.TagName()
-			return name
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		}
-		s.name = append(s.name, c)
-	}
-	return s.name
 }
 
 // readAttributes sets what the attributes that z has read say of el.

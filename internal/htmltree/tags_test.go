@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// FuzzAttributes: the attributes of a tag are those of the tokenizer.
-func FuzzAttributes(f *testing.F) {
+// FuzzTags: the name and the attributes of a tag are those of the tokenizer.
+func FuzzTags(f *testing.F) {
 	for _, seed := range []string{
 		`<a href=x class="a b" ID='c' hidden>`, `<a/b=c/ d = 'e'f="g"/>`, "<p\n=x ==y a= >", `<p a="b'c>d" a=2 A=3 / = />`, `<p data-cfemail-and-more=x lang=de/>`,
 		`<br/>`, `<p a=b"c'd=e>`, `<p "quoted" A-NAME-OF-MORE-THAN-THIRTY-TWO-LETTERS=x 'name'=1>`,
@@ -19,12 +19,13 @@ func FuzzAttributes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, page []byte) {
 		z := html.NewTokenizer(bytes.NewReader(page))
+		var names TagNames
 		for token := z.Next(); token != html.ErrorToken; token = z.Next() {
 			if token != html.StartTagToken && token != html.SelfClosingTagToken {
 				continue
 			}
 			var got, want []string
-			attributes := AttributesOf(z)
+			attributes, tag := AttributesOf(z), string(names.Of(z))
 			if attributes.z != nil {
 				continue
 			}
@@ -34,7 +35,11 @@ func FuzzAttributes(f *testing.F) {
 					got = append(got, string(name)+"="+string(value))
 				}
 			}
-			for _, more := z.TagName(); more; {
+			name, more := z.TagName()
+			if tag != string(name) {
+				t.Errorf("%q: got the name %q, want %q", z.Raw(), tag, name)
+			}
+			for more {
 				var name, value []byte
 				name, value, more = z.TagAttr()
 				want = append(want, string(name)+"="+string(value))

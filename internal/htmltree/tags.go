@@ -6,6 +6,28 @@ import (
 	"golang.org/x/net/html"
 )
 
+// TagNames reads names of tags. The zero value is ready for use.
+type TagNames struct{ buf []byte }
+
+// Of returns the name of the tag that z has read, in small letters, as its TagName does, which allocates each. It is
+// valid until the next call.
+func (t *TagNames) Of(z *html.Tokenizer) []byte {
+	t.buf = t.buf[:0]
+	for _, c := range bytes.TrimPrefix(z.Raw()[1:], []byte("/")) {
+		switch {
+		case endsName(c):
+			return t.buf
+		case c == 0:
+			name, _ := z.TagName()
+			return name
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		t.buf = append(t.buf, c)
+	}
+	return t.buf
+}
+
 // Attributes reads the attributes of the tag that a tokenizer has read, as its TagAttr does, but without a copy of each
 // name and value: those are a tenth of the time of a reading.
 type Attributes struct {
