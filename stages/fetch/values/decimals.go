@@ -26,8 +26,10 @@ var (
 	// minorDecimals are the hundredths of a currency by their name, as in "5 € 50 cents".
 	minorDecimals = regexp.MustCompile(`(?i)^ ?([\pL\p{Sc}]*\.?),? ?(?:(?:and|und|et|y|e|i|и) )?([0-9]{1,2}) ?` +
 		`(коп(?:еек|ейки|ейка)?|cents?|ct|¢|p|pence|gr|grosz[ey]?|øre|öre|ore|paise|kuruş|ст|bani|centimes?|c[eé]ntimos?|centavos?|centesimi|hal|haléř[eů]?)(?:[^\pL\pN]|$)`)
-	// myriads are numbers of ten thousands, or hundred millions, and the rest, as in "1万2800".
-	myriads = regexp.MustCompile(`(^|[^0-9.,])([0-9][0-9,]*)(?:[億亿]|억 ?)(?:([0-9][0-9,]*)(?:[万萬]|만 ?))?([0-9][0-9,]*)?|(^|[^0-9.,])([0-9][0-9,]*)(?:[万萬]|만 ?)([0-9][0-9,]*)`)
+	// myriads are numbers of ten thousands, thousands and hundreds, and the rest, as in "1万2800" and "3만 5천". part is
+	// one of them.
+	myriads = regexp.MustCompile(`(^|[^0-9.,])([0-9][0-9,]*[` + characters + `]+(?: ?[0-9][0-9,]*[` + characters + `]*)+)`)
+	part    = regexp.MustCompile(`( ?)([0-9][0-9,]*)([` + characters + `]*)`)
 )
 
 // joinDecimals adds the decimals in behind to found where something stands between them: blanks around the point, a
@@ -141,30 +143,67 @@ func joinSplit(s, tag, declared string) string {
 	return string(out) + s[done:]
 }
 
-// joinMyriads writes numbers of ten thousands and the rest as one, such as "1万2800" as "12800".
+// characters are those of characterScales.
+const characters = "十百千万萬億亿兆백천만억조"
+
+// joinMyriads writes numbers of ten thousands, thousands and hundreds, and the rest, as one, such as "1万2800" as
+// "12800".
 func joinMyriads(s string) string {
-	if !strings.ContainsAny(s, "万萬만億亿억") {
+	if !strings.ContainsAny(s, characters) {
 		return s
 	}
 	return myriads.ReplaceAllStringFunc(s, func(found string) string {
 		m := myriads.FindStringSubmatch(found)
-		sum, limit := new(big.Int), pow10(30)
-		for _, part := range []struct {
-			digits string
-			zeros  int
-		}{{m[2], 8}, {m[3] + m[6], 4}, {m[4] + m[7], 0}} {
-			n, ok := new(big.Int).SetString(strings.ReplaceAll(part.digits, ",", ""), 10)
-			if !ok {
-				continue
-			}
-			if n.Mul(n, pow10(part.zeros)); n.Cmp(limit) >= 0 {
-				return found // "1万12800" are two numbers
-			}
-			sum.Add(sum, n)
-			limit = pow10(part.zeros)
+		number, n := joinParts(m[2])
+		if number == "" {
+			return found
 		}
-		return m[1] + m[5] + sum.String()
+		return m[1] + number + m[2][n:]
 	})
+}
+
+// joinParts returns the number that the parts at the beginning of s make together, and how long they are. It is empty
+// if there is one alone: "1万12800" are two numbers.
+func joinParts(s string) (number string, length int) {
+	sum, section := new(big.Int), new(big.Int) // section is what the next ten thousands multiply
+	limit, within := pow10(30), pow10(4)       // each part is less than what the one before counts
+	last, count := ' ', 0
+	for _, at := range part.FindAllStringSubmatchIndex(s, -1) {
+		units := s[at[6]:at[7]]
+		// Koreans write a blank between the parts; behind thousands it may begin another number.
+		if at[2] < at[3] && !strings.ContainsRune("만억조", last) && (!strings.ContainsRune("천백", last) || units == "") {
+			break
+		}
+		n, ok := new(big.Int).SetString(strings.ReplaceAll(s[at[4]:at[5]], ",", ""), 10)
+		if !ok || n.Cmp(within) >= 0 && (units == "" || count > 0) {
+			break
+		}
+		value, next, unit := n, within, pow10(0)
+		isMyriad := false
+		for _, last = range units {
+			unit = pow10(characterScales[last])
+			if next = unit; characterScales[last] >= 4 {
+				value.Add(value, section)
+				section.SetInt64(0)
+				isMyriad, next = true, pow10(4)
+			}
+			value.Mul(value, unit)
+		}
+		if isMyriad && value.Cmp(limit) >= 0 {
+			break
+		}
+		if within = next; isMyriad {
+			sum.Add(sum, value)
+			limit = unit
+		} else {
+			section.Add(section, value)
+		}
+		count, length = count+1, at[1]
+	}
+	if count < 2 {
+		return "", 0
+	}
+	return sum.Add(sum, section).String(), length
 }
 
 // decimalTail returns what stands behind the last group of three digits of a number.

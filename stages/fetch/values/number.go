@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -255,6 +256,10 @@ func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bo
 	return -1, true
 }
 
+// bothMarks are the currencies of countries whose shops write the point and the comma for both, and that have no prices
+// of three decimal places: "R1,299" in South Africa.
+var bothMarks = []string{"BOB", "CRC", "MAD", "ZAR"}
+
 // pointOfAmount is decimalPoint for an amount with one mark and three digits behind it. Most prices have no three
 // decimal places, so that the mark stands between groups, unless those who write the language and those who use the
 // currency both take it for the decimal point, as in "$3.499" for a gallon. A sign where the language does not put it,
@@ -270,7 +275,7 @@ func pointOfAmount(last int, mark string, money foundCurrency, tag string) (at i
 		return last, true
 	case places == 3 && tag != "" && groupMark(tag) != mark:
 		return 0, false // as in "1.250 DT" in French
-	case home != mark || places != 2 || tag != "" && decimalMark(tag) != mark:
+	case home != mark || places != 2 || tag != "" && decimalMark(tag) != mark || slices.Contains(bothMarks, money.code):
 		return -1, true
 	case tag == "" || money.inFront && !signInFront(money.code, tag):
 		return 0, false
