@@ -61,6 +61,7 @@ func TestDeclaredEntities(t *testing.T) {
 		{`<!ENTITY bold "<b>so</b> said <i>&#34;he&#34;</i>">`, `<a>&bold;</a>`, "so said \"he\"|"},
 		{`<!ENTITY say "one 'two' &#34;three&#34;">`, `<a b="&say;" c='&say;'>d</a>`, `b: one 'two' "three", c: one 'two' "three"|d|`},
 		{`<!ENTITY a "x">`, `<a><!-- &a; --><![CDATA[&a;]]>&a;</a>`, "&a;x|"},
+		{`<?pi don't?><!-- <!ENTITY a "y"> "]> --><!ENTITY a "]>">`, `<a>&a;</a>`, "]>|"},
 		{`<!ENTITY a "&b;"><!ENTITY b "&a;">`, `<a>&a; &b;</a>`, "&a; &b;|"},
 		{`<!ELEMENT a (#PCDATA)><!ATTLIST a b CDATA "c>d">`, `<a>&#65;</a>`, "A|"},
 	} {

@@ -2,7 +2,6 @@ package xmlclean
 
 import (
 	"bytes"
-	"encoding/xml"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,22 +16,28 @@ const (
 	maxExpanded   = 1 << 20  // of all references, beyond the size of the page
 )
 
-// entityPattern matches the declaration of an entity: with a % one of the document type alone, and by SYSTEM or PUBLIC
-// one that stands in another file.
-var entityPattern = regexp.MustCompile(`<!ENTITY\s+(%\s+)?([^\s%"'<>&;]+)\s+(?:(SYSTEM|PUBLIC)\s|"([^"]*)"|'([^']*)')`)
+// subsetPattern matches a page up to the end of its document type, and what that declares within itself. entityPattern
+// matches the declaration of an entity there, or what may look like one within: with a % it is one of the document type
+// alone, and by SYSTEM or PUBLIC one that stands in another file.
+var (
+	subsetPattern = regexp.MustCompile(`(?s)^(?:\s|<!--.*?-->|<\?.*?\?>)*<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*` +
+		`\[((?:<!--.*?-->|<\?.*?\?>|"[^"]*"|'[^']*'|[^\]"'])*)\]\s*>`)
+	entityPattern = regexp.MustCompile(`(?s)<!--.*?-->|<\?.*?\?>|<!ENTITY\s+(%\s+)?([^\s%"'<>&;]+)\s+(?:(SYSTEM|PUBLIC)\s|"([^"]*)"|'([^']*)')`)
+)
 
 // expandEntities writes the text of the entities that body declares in its document type in place of the references to
 // them, and blanks the declarations. Entities in other files are not fetched. One that is too long, or has itself
 // within it, stays as it is written.
 func expandEntities(body []byte, passed *blocks.Passed) []byte {
-	subset, end := internalSubset(body)
-	if subset == nil {
+	at := subsetPattern.FindSubmatchIndex(body)
+	if at == nil {
 		return body
 	}
+	subset, end := body[at[2]:at[3]], at[1]
 	e := entities{declared: make(map[string]string), texts: make(map[string]string), left: maxExpanded + len(body)}
 	for _, m := range entityPattern.FindAllSubmatch(subset, maxEntities) {
 		name := string(m[2])
-		if _, known := e.declared[name]; known || len(m[1]) > 0 || slices.Contains(predefined, name) {
+		if _, known := e.declared[name]; known || name == "" || len(m[1]) > 0 || slices.Contains(predefined, name) {
 			continue // the first declaration counts
 		}
 		if len(m[3]) > 0 {
@@ -58,26 +63,6 @@ func expandEntities(body []byte, passed *blocks.Passed) []byte {
 		i++
 	}
 	return c.result()
-}
-
-// internalSubset returns the declarations within the document type of body, and where that ends; nil if there are none.
-func internalSubset(body []byte) (subset []byte, end int) {
-	d := xml.NewDecoder(bytes.NewReader(body))
-	d.Strict = false
-	for {
-		switch token, err := d.RawToken(); token := token.(type) {
-		case xml.Directive:
-			if at := bytes.IndexByte(token, '['); bytes.HasPrefix(token, []byte("DOCTYPE")) && at >= 0 {
-				return token[at:], int(d.InputOffset())
-			}
-		case xml.StartElement:
-			return nil, 0
-		default:
-			if err != nil {
-				return nil, 0
-			}
-		}
-	}
 }
 
 // noText is the text of an entity that has none: it stands in another file, is endless or too long.
