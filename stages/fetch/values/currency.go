@@ -16,7 +16,7 @@ import (
 type foundCurrency struct {
 	found   bool
 	code    string
-	sign    string // as the page writes it, where the code is empty
+	sign    string // or code, as the page writes it
 	isWord  bool   // and may be another word, such as lei
 	inFront bool   // of its number
 	isName  bool   // and may be part of the name of an article, such as KD
@@ -66,12 +66,12 @@ func findCurrencies(s, tag string) (tokens []currencyToken) {
 		// "EUR.Then" is a currency before the next sentence, and so is "only.EUR".
 		for _, part := range []string{s[i:end], s[i : i+strings.IndexByte(s[i:end]+".", '.')], s[i+strings.LastIndexByte(s[i:end], '.')+1 : end]} {
 			if isCode(part) {
-				t.foundCurrency, t.isCode = foundCurrency{found: true, code: part}, true
+				t.foundCurrency, t.isCode = foundCurrency{found: true, code: part, sign: part}, true
 			} else {
 				t.foundCurrency = findSign(part, tag)
 				t.beside = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
 				t.isWord = t.beside && isWord(part, tag)
-				t.isName = (t.isWord || sharedSigns[part] != "") && twoCapitals.MatchString(part)
+				t.isName = (t.isWord || len(part) == 1 || sharedSigns[part] != "") && capitals.MatchString(part)
 			}
 			if t.found {
 				break
@@ -121,7 +121,7 @@ const nearText = 24
 var (
 	// wordBefore and wordBehind match a currency that is also a word, directly beside a number.
 	wordBefore, wordBehind = regexp.MustCompile(`\b(ALL|TOP) *$`), regexp.MustCompile(`^ *(ALL|TOP)\b`)
-	twoCapitals            = regexp.MustCompile(`^[A-Z]{2}$`)
+	capitals               = regexp.MustCompile(`^[A-Z]{1,2}$`)
 	digitPattern           = regexp.MustCompile(`[0-9]`)
 )
 
@@ -148,6 +148,7 @@ func currencyBefore(before, tag string) (n nearest) {
 // currencyBehind returns the currency that stands next behind a number and does not belong to the following one.
 // taken says that a currency stands before the number, so that "$10 $20" are two prices.
 func currencyBehind(behind, tag string, taken bool) (n nearest) {
+	behind = behind[len(emptyDecimals.FindString(behind)):]
 	if len(behind) > nearText {
 		behind = strings.ToValidUTF8(behind[:nearText], "")
 	}

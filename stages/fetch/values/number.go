@@ -110,7 +110,8 @@ func chooseNumber(s, tag, declared string) foundNumber {
 		if next.end == 0 {
 			break
 		}
-		if next.money.found && (first.isPercent && !first.isName || !next.money.isWord && !next.isName) && !next.isPercent {
+		isCertain := first.isPercent && !first.isName || !next.money.isWord && !next.isName
+		if next.money.found && isCertain && !next.isPercent && (!first.isName || next.money.sign != first.money.sign) {
 			chosen = next
 			break
 		}

@@ -50,6 +50,7 @@ var (
 	localScales = map[string]map[string]int{
 		"mil":      {"es": 3, "pt": 3, "gl": 3, "ca": 3, "en": 6, "cs": 6, "sk": 6, "sl": 6, "hr": 6},
 		"bin":      {"tr": 3},
+		"tr":       {"vi": 6},
 		"billion":  {"en": 9, "de": 12, "fr": 12, "da": 12, "nb": 12, "no": 12},
 		"trillion": {"en": 12, "de": 18, "fr": 18, "da": 18, "nb": 18, "no": 18},
 	}

@@ -129,11 +129,7 @@ func sharedCode(sign string, tag language.Tag) string {
 // findSign returns the currency of a sign on a page in the language tag.
 func findSign(sign, tag string) foundCurrency {
 	code, ok := codeOfSign(sign, tag)
-	c := foundCurrency{found: ok, code: code}
-	if code == "" {
-		c.sign = sign
-	}
-	return c
+	return foundCurrency{found: ok, code: code, sign: sign}
 }
 
 func codeOfSign(sign, tag string) (code string, ok bool) {

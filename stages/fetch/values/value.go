@@ -71,7 +71,7 @@ func Extract(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline
 		if f.err != nil {
 			return t, notNumber(f.err, content)
 		}
-		if n, unit = f.number, f.money.code; f.money.sign != "" {
+		if n, unit = f.number, f.money.code; f.money.found && unit == "" {
 			t.Passed = append(t.Passed, noCurrency(f.money.sign, tag))
 		}
 	}

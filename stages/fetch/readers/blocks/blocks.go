@@ -249,9 +249,9 @@ func Truncate(s string, n int) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-// LanguageTag returns s if it looks like a BCP 47 tag, or "".
+// LanguageTag returns s if it looks like a BCP 47 tag, or like a locale such as en_US, or "".
 func LanguageTag(s string) string {
-	s = strings.TrimSpace(s)
+	s = strings.ReplaceAll(strings.TrimSpace(s), "_", "-")
 	primary, _, _ := strings.Cut(s, "-")
 	if len(primary) < 2 || len(primary) > 3 || len(s) > 35 {
 		return ""

@@ -113,9 +113,9 @@ func TestTitleAndLanguage(t *testing.T) {
 		if err != nil || got.Title != "Über uns" || got.Language != "de-CH" {
 			t.Errorf("%s: got %+v, %v", path, got, err)
 		}
-		got, _ = readHTML(t, "<html><html lang=fr lang=en>x", view)
-		if got.Language != "fr" {
-			t.Errorf("%s: language: got %q, want fr", path, got.Language)
+		got, _ = readHTML(t, "<html><html lang=fr_CA lang=en>x", view)
+		if got.Language != "fr-CA" {
+			t.Errorf("%s: language: got %q, want fr-CA", path, got.Language)
 		}
 		got, _ = readHTML(t, "<html lang='<script>'>x", view)
 		if got.Language != "" {
