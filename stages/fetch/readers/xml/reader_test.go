@@ -83,6 +83,15 @@ func TestDeclaredEntities(t *testing.T) {
 	}
 }
 
+// A document type that is too long costs no time, and is said.
+func TestLongDocumentType(t *testing.T) {
+	body := "<!DOCTYPE a [<!ENTITY b 'x'>" + strings.Repeat("<?p?>", 100_000) + "]><a>&b;</a>"
+	got, err := New().Read(t.Context(), newRaw(body), pipeline.View{})
+	if err != nil || got.Content != "&b;\n" || len(got.Passed) != 1 {
+		t.Errorf("got %q, %q, %v", got.Content, got.Passed, err)
+	}
+}
+
 // References to a long entity are read until they make the page many times as long.
 func TestLongEntities(t *testing.T) {
 	body := "<!DOCTYPE a [<!ENTITY b '" + strings.Repeat("lamp ", 10_000) + "'>]><a>" + strings.Repeat("&b;", 100) + "</a>"
@@ -136,6 +145,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`<feed xmlns="a"><entry><title type="html">&lt;b</title><content><p>x</p></content></entry></feed>`), "", "//entry[last()]")
 	f.Add([]byte("<a>half a letter \xc2\x1e</a>"), "a", "")
 	f.Add([]byte("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;<![CDATA[d]]></a>"), "a", "")
+	f.Add([]byte("<!DOCTYPE a [<!ENTITY b '&c;&c;'><!-- ' --><!ENTITY c \"<d e='f'>&#60;&g;</d>\">]><a h='&b;'>&b;&c;</a>"), "a", "")
 	f.Fuzz(func(t *testing.T, body []byte, sel, rem string) {
 		raw := pipeline.Raw{Body: body}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})

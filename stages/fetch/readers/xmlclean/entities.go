@@ -11,6 +11,7 @@ import (
 
 // Bounds of the entities that a page declares.
 const (
+	maxSubset     = 256 << 10 // up to the end of the document type
 	maxEntities   = 2000
 	maxEntityText = 64 << 10 // of one entity, with those within it
 	maxExpanded   = 1 << 20  // of all references, beyond the size of the page
@@ -29,8 +30,12 @@ var (
 // them, and blanks the declarations. Entities in other files are not fetched. One that is too long, or has itself
 // within it, stays as it is written.
 func expandEntities(body []byte, passed *blocks.Passed) []byte {
-	at := subsetPattern.FindSubmatchIndex(body)
+	head := body[:min(len(body), maxSubset)]
+	at := subsetPattern.FindSubmatchIndex(head)
 	if at == nil {
+		if i := bytes.IndexAny(head, "[>"); len(head) < len(body) && i > 0 && head[i] == '[' && bytes.Contains(head, []byte("<!ENTITY")) {
+			passed.Note("a document type of more than 256 KiB was passed over, with its entities", "", body, 0)
+		}
 		return body
 	}
 	subset, end := body[at[2]:at[3]], at[1]
