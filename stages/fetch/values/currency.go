@@ -71,7 +71,7 @@ func findCurrencies(s, tag string) (tokens []currencyToken) {
 				t.foundCurrency = findSign(part, tag)
 				t.beside = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
 				t.isWord = t.beside && isWord(part, tag)
-				t.isName = (t.isWord || len(part) == 1 || sharedSigns[part] != "") && capitals.MatchString(part)
+				t.isName = (t.isWord || sharedSigns[part] != "") && capitals.MatchString(part)
 			}
 			if t.found {
 				break

@@ -63,8 +63,8 @@ func TestNumber(t *testing.T) {
 		{"Rs. 1,299", "ta", "1299", ""},
 		{"1.299 DH", "fr-MA", "1299", "MAD"},
 		{"120 Dhs", "en-MA", "120", "MAD"},
-		{"Size L 120 cm 49,90 €", "es-HN", "49.90", "EUR"}, // names of articles
-		{"Model P 5, ₱1,299", "en-PH", "1299", "PHP"},
+		{"Model P 5, ₱1,299", "en-PH", "1299", "PHP"}, // the name of an article
+		{"R 1299 or US$70", "en-ZA", "1299", "ZAR"},
 		{"R 999, was R 1 299,50", "en-ZA", "999", "ZAR"},
 		{"1 299,– Kč 1 528,– Kč", "cs", "1299", "CZK"},
 		{"1,5 tr ₫", "vi", "1500000", "VND"},
