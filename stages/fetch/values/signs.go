@@ -97,7 +97,7 @@ var sharedSigns = func() map[string]string {
 		"kr Kr KR": crowns, "Rs RS rs Re ₨ rupee rupees": rupees, "रु रू": "INR NPR", "Dh DH dh Dhs DHS dhs درهم": dirhams,
 		"F f": francs, "Fr franc francs": francs + " CHF", "FCFA CFA": "XOF XAF", "元 圆 圓": yuan, "$ dollar dollars": dollars + " " + pesos,
 		"peso pesos": pesos + " PHP", "B$": "BND BSD", "£": "EGP FKP GIP LBP SDG SHP SSP SYP", "¥": "JPY CNY", "Br BR br": "ETB BYN",
-		"Bs BS bs": "BOB VES", "руб рублей р Р": "RUB BYN", "lei Lei LEI leu": "RON MDL", "som сом": "KGS TJS UZS", "с с.": "KGS TJS", "man ман": "AZN TMT",
+		"Bs BS bs": "BOB VES", "руб рублей р Р": "RUB BYN", "lei Lei LEI leu": "RON MDL", "som сом": "KGS TJS UZS", "с": "KGS TJS", "man ман": "AZN TMT",
 		"Sh sh Shs shs": "KES SOS TZS UGX", "P": "BWP PHP", "N": "NGN", "LL L.L": "LBP", "Ar": "MGA", "UM": "MRU", "Esc": "CVE", "Af": "AFN",
 		"ريال ﷼": "SAR IRR OMR QAR YER", "جنيه": "EGP SDG SSP", "دينار": "BHD DZD IQD JOD KWD LYD TND", "ليرة": "LBP SYP TRY",
 	} {
