@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,57 +72,19 @@ func (w *pageConfig) applyCommand(cfg *Config) flow.ApplyCommand {
 	}
 }
 
-// commandBatch collects commands and publishes them together. They are durable after flush, which waits for the disk
-// once: a crash before that loses the last of them, and the next start sends all of them again.
-type commandBatch struct {
-	transport flow.Transport
-	now       func() time.Time
-	messages  []flow.Message
-}
-
-// batchSize is how many commands are published together.
-const batchSize = 256
-
-// add adds a command for the page of url. It publishes those before it where the batch is full.
-func (b *commandBatch) add(ctx context.Context, url, typ string, body any) error {
-	m, err := newCommand(url, typ, body, b.now())
-	if err != nil {
-		return err
-	}
-	if len(b.messages) == batchSize { // flush has at least one left
-		if err := b.transport.Unsynced().Publish(ctx, b.messages...); err != nil {
-			return err
-		}
-		b.messages = b.messages[:0]
-	}
-	b.messages = append(b.messages, m)
-	return nil
-}
-
-// flush publishes the rest.
-func (b *commandBatch) flush(ctx context.Context) error {
-	if len(b.messages) == 0 {
-		return nil
-	}
-	err := b.transport.Publish(ctx, b.messages...)
-	b.messages = b.messages[:0]
-	return err
-}
-
 // applyConfig sends commands to the owned pages: what the current Config wants of them, and the end of
 // subscriptions of its origin that it no longer has. With Config.Checks or Config.Every it also
 // asks for the first check.
 func (r *Router) applyConfig(ctx context.Context) error {
 	r.reloadMu.Lock() // Reload must not publish a newer Config in between
 	defer r.reloadMu.Unlock()
-	return r.applyConfigLocked(ctx, r.liveConfig.Load())
+	return r.publishConfig(ctx, r.liveConfig.Load(), r.newBatch(nil))
 }
 
-// applyConfigLocked is applyConfig for cfg. The caller holds r.reloadMu.
-func (r *Router) applyConfigLocked(ctx context.Context, cfg *Config) error {
+// publishConfig is applyConfig for cfg with the empty batch b. The caller holds r.reloadMu.
+func (r *Router) publishConfig(ctx context.Context, cfg *Config, b *commandBatch) error {
 	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
 	wanted := make(map[string]bool)
-	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
 	all := pageConfigs(cfg)
 	for i, w := range all {
 		all[i] = nil // there may be many, and each is needed once
@@ -156,7 +117,7 @@ func (r *Router) applyConfigLocked(ctx context.Context, cfg *Config) error {
 			if err != nil {
 				return fmt.Errorf("reading page %s: %w", page, err)
 			}
-			if slices.Contains(origins, cfg.Origin) {
+			if _, ok := origins[cfg.Origin]; ok {
 				if err := b.add(ctx, page, flow.TypeApply, (&pageConfig{url: page}).applyCommand(cfg)); err != nil {
 					return err
 				}
@@ -170,7 +131,7 @@ func (r *Router) applyConfigLocked(ctx context.Context, cfg *Config) error {
 			asked = append(asked, page)
 		}
 	}
-	if err := b.flush(ctx); err != nil {
+	if err := b.finish(ctx); err != nil {
 		return err
 	}
 	for _, page := range asked {
@@ -186,12 +147,12 @@ func (r *Router) fileChanged(ctx context.Context, page string) bool {
 	if err == nil && (state.Incarnation == "" || !r.transport.Owns(page)) {
 		return false
 	}
-	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
+	b := r.newBatch(nil)
 	if err == nil {
 		err = b.add(ctx, page, flow.TypeCheckNow, nil)
 	}
 	if err == nil {
-		err = b.flush(ctx)
+		err = b.finish(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.cfg.Logger.Warn("a file that changed is not checked before its interval is over", "page", page, "err", err)

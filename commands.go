@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,37 +131,33 @@ func (r *Router) Resume(ctx context.Context, url, client string) error {
 
 // runCommand publishes a command to the owner of the page of url and waits for its decision.
 func (r *Router) runCommand(ctx context.Context, url, typ string, body any) error {
-	m, err := newCommand(url, typ, body, r.cfg.Now())
-	if err != nil {
+	if err := r.waitForCommands(ctx); err != nil {
 		return err
 	}
+	b := r.newBatch(func(_ string, d flow.Decision) error {
+		for _, a := range d.Applied {
+			if a.Outcome == flow.AppliedRefused {
+				return &flow.Refusal{Code: flow.CodeConflict, Message: a.Reason}
+			}
+		}
+		return d.Err()
+	})
+	defer b.close()
+	if err := b.add(ctx, url, typ, body); err != nil {
+		return err
+	}
+	return b.finish(ctx)
+}
+
+// waitForCommands waits until commands can be published, and returns an error where they cannot.
+func (r *Router) waitForCommands(ctx context.Context) error {
 	if err := r.waitReadable(ctx); err != nil {
 		return err
 	}
 	if r.transport.Room() != nil {
-		if err := r.transport.Ready(); err != nil {
-			return err
-		}
+		return r.transport.Ready()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, commandTimeout, ErrBusy)
-	defer cancel()
-	decided := r.decisions.expect(m.ID)
-	defer r.decisions.forget(m.ID)
-	if err := r.transport.Publish(ctx, m); err != nil && ctx.Err() == nil {
-		return r.stoppedIfClosing(err)
-	}
-	select {
-	case err := <-decided:
-		return err
-	case <-r.ended:
-		return r.Ready()
-	case <-ctx.Done():
-		err := context.Cause(ctx)
-		if why := r.transport.Ready(); why != nil && errors.Is(err, ErrBusy) {
-			return fmt.Errorf("%w (%w)", err, why)
-		}
-		return err
-	}
+	return nil
 }
 
 // newCommand returns a command to the owner of the page of url, sent at the given time. Its ID is
@@ -185,18 +182,16 @@ func newCommand(url, typ string, body any, at time.Time) (flow.Message, error) {
 // decisions passes the decisions of index to the commands that wait for them.
 type decisions struct {
 	mu      sync.Mutex
-	waiting map[string]chan error
+	waiting map[string]chan<- flow.Decision
 }
 
-func newDecisions() *decisions { return &decisions{waiting: make(map[string]chan error)} }
+func newDecisions() *decisions { return &decisions{waiting: make(map[string]chan<- flow.Decision)} }
 
-// expect returns the channel that receives the decision about the command id.
-func (d *decisions) expect(id string) <-chan error {
+// expect has the decision about the command id sent to c, which must have room for it.
+func (d *decisions) expect(id string, c chan<- flow.Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := make(chan error, 1)
 	d.waiting[id] = c
-	return c
 }
 
 // forget ends the wait for the decision about the command id.
@@ -206,14 +201,13 @@ func (d *decisions) forget(id string) {
 	delete(d.waiting, id)
 }
 
-// resolve passes the decision on the command id to whoever waits for it. Index calls it once the
-// decision is committed.
-func (d *decisions) resolve(id string, err error) {
+// resolve passes a decision to whoever waits for it. Index calls it once the decision is committed.
+func (d *decisions) resolve(of flow.Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := d.waiting[id]; c != nil {
-		c <- err
-		delete(d.waiting, id)
+	if c := d.waiting[of.Command]; c != nil {
+		c <- of
+		delete(d.waiting, of.Command)
 	}
 }
 
@@ -239,13 +233,8 @@ func (r *Router) tailDecisions(ctx context.Context) (read func() error, err erro
 // receive passes a decision message on. Anybody can write to the topic: a message that cannot be
 // decoded is not about a command of this process and is dropped.
 func (d *decisions) receive(m flow.Message) {
-	decision, err := flow.DecisionFrom(m)
-	switch {
-	case m.Type != flow.TypeDecision || err != nil:
-	case decision.Code == 0:
-		d.resolve(decision.Command, nil)
-	default:
-		d.resolve(decision.Command, &flow.Refusal{Code: decision.Code, Message: decision.Reason})
+	if of, err := flow.DecisionFrom(m); m.Type == flow.TypeDecision && err == nil {
+		d.resolve(of)
 	}
 }
 
@@ -267,7 +256,7 @@ func (r *Router) Change(ctx context.Context, document string, s pipeline.Subscri
 		for _, x := range p.Subscriptions {
 			switch {
 			case x.Document == document && x.Origin != OriginAPI:
-				return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("the subscription of %q comes from the configuration; change it there", s.Client)}
+				return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("the subscription of %q comes from %s; change it there", s.Client, sourceOf(x.Origin))}
 			case x.Document == document && x.State != inspect.StateActive:
 				return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("the subscription of %q is %s; resume it first", s.Client, x.State)}
 			case x.Document == document:
@@ -281,6 +270,14 @@ func (r *Router) Change(ctx context.Context, document string, s pipeline.Subscri
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", s.URL, s.Client)}
 	}
 	return r.runCommand(ctx, s.URL, flow.TypeApply, flow.ApplyCommand{URL: s.URL, Origin: OriginAPI, Client: s.Client, Subscriptions: all})
+}
+
+// sourceOf says where subscriptions of origin come from.
+func sourceOf(origin string) string {
+	if flow.MadeAtRunTime(origin) {
+		return "the list " + strings.TrimPrefix(origin, flow.ListOrigin(""))
+	}
+	return "the configuration"
 }
 
 // TestSink sends a test message through the sink called name, once and beside the notifications that

@@ -7,13 +7,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/stages/index"
 )
 
 // Reload applies the Subscriptions, Documents, Access, Browser.Pages, Sinks, Readers, Health, Changes,
@@ -59,10 +59,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.stages.index.SetExpiry(cfg.Expire.toPipeline(), cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	refused := r.stages.index.TakeRefused()
-	changes, err := r.describeSubscriptionChanges(old, &cfg, refused)
-	if err == nil {
-		err = r.publishDifferences(ctx, old, &cfg, refused)
-	}
+	changes, err := r.applyDifferences(ctx, old, &cfg, refused)
 	if err != nil {
 		r.reloadFailed = true
 		return nil, err
@@ -72,39 +69,60 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	return slices.Concat(changes, describeOtherChanges(old, &cfg), describeChangesAtRestart(old, &cfg)), nil
 }
 
-// publishDifferences sends a command to each owned page for which cfg differs from old, and to those whose
-// last command was refused. Pages of lanes gained later get their commands from applyToOwnedPages.
-func (r *Router) publishDifferences(ctx context.Context, old, cfg *Config, refused map[string]bool) error {
+// applyDifferences sends a command to each owned page for which cfg differs from old, and to those whose last command was
+// refused. Pages of lanes gained later get their commands from applyToOwnedPages. It returns a line for each subscription
+// that changed. One that is refused, because another one was made at run time, has none: the log says so.
+func (r *Router) applyDifferences(ctx context.Context, old, cfg *Config, refused map[string]bool) ([]string, error) {
 	if cfg.Mode != ModeAll {
+		return nil, nil
+	}
+	var applied []flow.Applied
+	b := r.newBatch(func(page string, d flow.Decision) error {
+		for _, a := range d.Applied {
+			a.URL = page
+			applied = append(applied, a)
+		}
 		return nil
-	}
+	})
+	defer b.close()
+	labels := make(subscriptionLabels)
 	if r.reloadFailed {
-		return r.applyConfigLocked(ctx, cfg)
+		labels.add(old.Subscriptions)
+		labels.add(cfg.Subscriptions)
+		err := r.publishConfig(ctx, cfg, b)
+		return labels.describe(applied), err
 	}
-	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
 	before := make(map[[2]string]*pageConfig)
 	for _, w := range pageConfigs(old) {
 		before[[2]string{w.url, w.client}] = w
 	}
 	for _, w := range pageConfigs(cfg) {
 		key := [2]string{w.url, w.client}
-		if was := before[key]; (was == nil || refused[w.url] || !reflect.DeepEqual(was, w)) && r.transport.Owns(w.url) {
-			if err := b.add(ctx, w.url, flow.TypeApply, w.applyCommand(cfg)); err != nil {
-				return err
-			}
-		}
+		was := before[key]
 		delete(before, key)
+		if was != nil && !refused[w.url] && reflect.DeepEqual(was, w) || !r.transport.Owns(w.url) {
+			continue
+		}
+		if was != nil {
+			labels.add(was.subscriptions)
+		}
+		labels.add(w.subscriptions)
+		if err := b.add(ctx, w.url, flow.TypeApply, w.applyCommand(cfg)); err != nil {
+			return nil, err
+		}
 	}
 	for _, w := range before {
 		if !r.transport.Owns(w.url) {
 			continue
 		}
+		labels.add(w.subscriptions)
 		gone := &pageConfig{url: w.url, client: w.client, keepOnly: w.keepOnly}
 		if err := b.add(ctx, w.url, flow.TypeApply, gone.applyCommand(cfg)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return b.flush(ctx)
+	err := b.finish(ctx)
+	return labels.describe(applied), err
 }
 
 // deliveryPolicy returns the settings of Delivery for package sinks.
@@ -112,45 +130,41 @@ func (c *Config) deliveryPolicy() delivery.Policy {
 	return delivery.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter, Receivers: c.Delivery.Receivers}
 }
 
-// describeSubscriptionChanges describes which subscriptions change, one a line. Those that will be
-// refused, because one that was made at run time stands in their way, are left out: the log says
-// so. A subscription to a page in refused that is not in force counts as added.
-func (r *Router) describeSubscriptionChanges(old, cfg *Config, refused map[string]bool) ([]string, error) {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	was, is := subscriptionsByLabel(old), subscriptionsByLabel(cfg)
-	for _, k := range slices.Sorted(maps.Keys(is)) {
-		s := is[k]
+// subscriptionLabels name subscriptions for the user, by document and client.
+type subscriptionLabels map[[2]string]string
+
+func (l subscriptionLabels) add(all []pipeline.Subscription) {
+	for _, s := range all {
+		s = s.WithDefaults()
 		page, _ := pageurl.Canonical(s.URL) // Validate has checked it.
-		before, ok := was[k]
-		same := ok && reflect.DeepEqual(before, s)
-		if same && !refused[page] {
-			continue
+		document := flow.DocumentID(page, s.View)
+		name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
+		if !s.IsZero() {
+			name += " (document " + document[:8] + ")"
 		}
-		origin, paused := "", false
-		if r.transport.Owns(page) {
-			var err error
-			if origin, paused, err = index.Standing(r.transport.State(flow.GroupIndex, page), page, s); err != nil {
-				return nil, fmt.Errorf("reading page %s: %w", page, err)
-			}
-		}
-		switch {
-		case origin == flow.OriginAPI && cfg.Origin != flow.OriginAPI:
-		case !ok || refused[page] && origin == "":
-			add("subscription added: %s", k)
-		case same:
-		case paused && !cfg.ResumeExpired && (s.Paused || !before.Paused):
-			add("subscription changed: %s; it stays paused until it is resumed", k)
-		default:
-			add("subscription changed: %s", k)
+		l[[2]string{document, s.Client}] = name
+	}
+}
+
+// describe describes what changed, one line a subscription: those that were added or changed, and then those that are
+// gone.
+func (l subscriptionLabels) describe(applied []flow.Applied) []string {
+	label := func(a flow.Applied) string {
+		return cmp.Or(l[[2]string{a.Document, a.Client}], fmt.Sprintf("%s for client %q", a.URL, a.Client))
+	}
+	slices.SortFunc(applied, func(a, b flow.Applied) int { return cmp.Compare(label(a), label(b)) })
+	var lines, removed []string
+	for _, a := range applied {
+		switch a.Outcome {
+		case flow.AppliedCreated:
+			lines = append(lines, "subscription added: "+label(a))
+		case flow.AppliedChanged:
+			lines = append(lines, strings.TrimSuffix("subscription changed: "+label(a)+"; "+a.Reason, "; "))
+		case flow.AppliedRemoved:
+			removed = append(removed, "subscription removed: "+label(a))
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(was)) {
-		if _, ok := is[k]; !ok {
-			add("subscription removed: %s", k)
-		}
-	}
-	return lines, nil
+	return append(lines, removed...)
 }
 
 // describeOtherChanges describes the other changes that take effect at once, one a line.
@@ -208,22 +222,6 @@ func describeOtherChanges(old, cfg *Config) []string {
 		add("expire changed")
 	}
 	return lines
-}
-
-// subscriptionsByLabel returns the subscriptions of c by a name for the user: URL, client and
-// document.
-func subscriptionsByLabel(c *Config) map[string]pipeline.Subscription {
-	by := make(map[string]pipeline.Subscription, len(c.Subscriptions))
-	for _, s := range c.Subscriptions {
-		s = s.WithDefaults()
-		name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
-		if !s.IsZero() {
-			page, _ := pageurl.Canonical(s.URL) // Validate has checked it.
-			name += " (document " + flow.DocumentID(page, s.View)[:8] + ")"
-		}
-		by[name] = s
-	}
-	return by
 }
 
 // describeChangesAtRestart describes the changes that take effect at the next start, one a line.

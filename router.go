@@ -72,6 +72,7 @@ type Router struct {
 	// previewSlots of Preview, and compareSlots of all that read the texts of stored versions.
 	explainSlots, listSlots, previewSlots, compareSlots semaphore
 	recent                                              *inspect.Recent
+	lists                                               lists
 	reloadMu                                            sync.Mutex
 	// requestedChecks holds the pages whose first check this run asked for, because of Config.Checks or
 	// Config.Every. It is guarded by reloadMu.
@@ -101,7 +102,7 @@ func New(cfg Config) (*Router, error) {
 	}
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
-		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
+		decisions: newDecisions(), lists: lists{settled: make(map[string]bool)}, tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
 		workers: memory.NewPool(maxIdleWorkers), stopErr: make(chan error, 1), finish: make(chan struct{}),
 		explainSlots: make(semaphore, 1), listSlots: make(semaphore, 1), previewSlots: make(semaphore, maxPreviews), compareSlots: make(semaphore, maxComparisons()),
 		requestedChecks: make(pageSet),

@@ -53,8 +53,8 @@ func (c Config) validateTransport() error {
 
 func (c Config) validateSubscriptions() error {
 	var errs []error
-	if c.Origin == OriginAPI {
-		errs = append(errs, fmt.Errorf("origin %q is that of Router.Subscribe; choose another", OriginAPI))
+	if flow.MadeAtRunTime(c.Origin) {
+		errs = append(errs, fmt.Errorf("origin %q is of subscriptions that are made at run time; choose another", c.Origin))
 	}
 	type pair struct{ document, client string }
 	seen := map[pair]int{}

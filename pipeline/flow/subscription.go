@@ -7,8 +7,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// OriginAPI is the origin of subscriptions that were made by single commands. An ApplyCommand of
-// another origin does not replace them.
+// OriginAPI is the origin of subscriptions that were made by single commands.
 const OriginAPI = "api"
 
 // SubscribeCommand adds a subscription. It is refused with CodeConflict if the document and client
@@ -25,32 +24,6 @@ type CancelCommand struct {
 	// Sink restricts the command to the subscriptions of OriginAPI that are delivered to this sink
 	// alone.
 	Sink string `json:"sink,omitempty"`
-}
-
-// ApplyCommand replaces the subscriptions of Origin on the page of URL by Subscriptions: new ones
-// are added, different ones changed, missing ones cancelled. If Client is set, it replaces only
-// those of that client.
-type ApplyCommand struct {
-	URL    string `json:"url"`
-	Origin string `json:"origin"`
-	Client string `json:"client,omitempty"`
-	// Keep keeps the page although it has no subscription. The page is checked every KeepInterval,
-	// unless that is Never.
-	Keep         bool              `json:"keep,omitempty"`
-	KeepInterval pipeline.Interval `json:"keep_interval,omitzero"`
-	// Language is the language of the page where Keep is set, as a BCP 47 tag; empty if unknown.
-	Language string `json:"language,omitempty"`
-	// KeepVersions and KeepFor say, where Keep is set, which versions of the page's documents are
-	// kept; 0 means what the process that owns the page is configured for.
-	KeepVersions int               `json:"keep_versions,omitempty"`
-	KeepFor      pipeline.Duration `json:"keep_for,omitempty"`
-	// Expire says, where Keep is set, what becomes of the page where checks of it fail.
-	Expire pipeline.Expire `json:"expire,omitzero"`
-	// KeepOnly changes no subscription; Subscriptions is empty then.
-	KeepOnly      bool                    `json:"keep_only,omitempty"`
-	Subscriptions []pipeline.Subscription `json:"subscriptions"`
-	// Resume also restarts expired subscriptions that are listed unchanged.
-	Resume bool `json:"resume,omitempty"`
 }
 
 // ResumeCommand restarts expired and paused subscriptions of the page of URL, each with a new baseline: those
@@ -108,29 +81,6 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Decision is the result of a command of TypeSubscribe, TypeCancel, TypePause or TypeResume, for the process
-// that waits for it.
-type Decision struct {
-	// Command is the ID of the command.
-	Command string `json:"command"`
-	// Code is 0 if the command succeeded, otherwise one of the Code constants; Reason then says in
-	// words for the user why it was refused.
-	Code   int    `json:"code,omitempty"`
-	Reason string `json:"reason,omitempty"`
-}
-
-// Message returns d as a message on TopicDecisions about page with the time at.
-func (d Decision) Message(page string, at time.Time) Message {
-	b := encode(d)
-	return Message{ID: DeriveID("decision", d.Command), Topic: TopicDecisions, Key: page, Type: TypeDecision, Subject: page, Time: at,
-		Header: map[string]string{headerContent: "application/json"}, Body: b}
-}
-
-// DecisionFrom is the inverse of Decision.Message.
-func DecisionFrom(m Message) (Decision, error) {
-	return decode[Decision](m, "decision")
-}
-
 // Stamped is a subscription with the versions that it covers: it is notified of change n of its
 // document if From < n <= Until.
 type Stamped struct {
@@ -146,7 +96,7 @@ type Stamped struct {
 	Stamp uint64 `json:"stamp"`
 	From  uint64 `json:"from"`
 	Until uint64 `json:"until"` // Forever while it is active
-	// Origin says how it was made: yaml, watch, api or go.
+	// Origin says how it was made: yaml, watch, go, api, or that of a list; see ListOrigin.
 	Origin       string                `json:"origin"`
 	Subscription pipeline.Subscription `json:"subscription"`
 	// Followed is set if the page is watched because other pages link to it. Origin is OriginFollow

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -79,8 +80,15 @@ type replace struct {
 	// Expire is that of the page, if Origin keeps the page and says it.
 	Expire        pipeline.Expire
 	Subscriptions []pipeline.Subscription
+	// Refused says by their index which of Subscriptions stay as they are, and why.
+	Refused map[int]error
+	// Spared are clients of which no subscription ends.
+	Spared []string
 	// Resume also restarts expired subscriptions that are listed unchanged.
 	Resume bool
+	// Digest, Reply and DryRun are those of flow.ApplyCommand.
+	Digest        uint64
+	Reply, DryRun bool
 	// Existing are the current subscriptions of the page, and Expired its expired ones; only
 	// those of Client if that is set.
 	Existing []flow.Stamped
@@ -269,7 +277,12 @@ type deleteExpired struct{ Name string }
 type healthEvent struct{ pipeline.Health }
 
 // decide answers the command that is being handled; a nil Refusal means that it was accepted.
-type decide struct{ Refusal *flow.Refusal }
+type decide struct {
+	Refusal *flow.Refusal
+	// Applied is what became of the subscriptions of an ApplyCommand, and Reply that of the command.
+	Applied []flow.Applied
+	Reply   bool
+}
 
 // resumeDue sends the page a ResumeCommand for the pauses that end at the time At.
 type resumeDue struct{ At time.Time }
@@ -358,6 +371,9 @@ func apply(p *Page, ev event) (*Page, []output) {
 		a.subscribe(do)
 	case replace:
 		a.replace(do)
+		if do.DryRun {
+			return p, slices.DeleteFunc(a.out, func(o output) bool { _, answers := o.(decide); return !answers })
+		}
 	case cancel:
 		a.cancel(do)
 	case pause:

@@ -32,7 +32,7 @@ func decodeCommand(st flow.State, p *Page, m flow.Message, acceptable func(pipel
 		if err := json.Unmarshal(m.Body, &c); err != nil {
 			return nil, malformedCommand(err), nil
 		}
-		return applyCommand(st, p, m.Key, c)
+		return applyCommand(st, p, m.Key, c, acceptable)
 	case flow.TypeFollow:
 		return followCommand(st, p, m.Key, m)
 	case flow.TypeResume:
@@ -100,11 +100,12 @@ func subscribeCommand(st flow.State, p *Page, page string, c flow.SubscribeComma
 	return do, nil, err
 }
 
-func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (action, *flow.Refusal, error) {
+func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
-	do := replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Language: c.Language, Expire: c.Expire, Retention: retention{c.KeepVersions, time.Duration(c.KeepFor)}, Resume: c.Resume}
+	do := replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Language: c.Language, Expire: c.Expire, Retention: retention{c.KeepVersions, time.Duration(c.KeepFor)}, Resume: c.Resume,
+		Spared: c.Spared, Digest: c.Digest, Reply: c.Reply, DryRun: c.DryRun, Refused: make(map[int]error)}
 	if c.KeepOnly { // with none at hand, none is replaced
 		return do, nil, nil
 	}
@@ -123,6 +124,11 @@ func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (act
 			return nil, conflictRefusal(s), nil
 		}
 		seen[name] = true
+		if c.Reply { // another process checked it
+			if err := acceptable(s); err != nil {
+				do.Refused[len(do.Subscriptions)] = err
+			}
+		}
 		do.Subscriptions = append(do.Subscriptions, s)
 	}
 	var err error
@@ -211,7 +217,7 @@ func expireCommand(st flow.State, page string, c flow.ExpireCommand) (action, *f
 
 // loadSubscriptions returns the current subscriptions of the page, or of one client.
 func loadSubscriptions(st flow.State, p *Page, client string) ([]flow.Stamped, error) {
-	if client == "" {
+	if client == "" && len(p.Documents) > 0 {
 		return Subscriptions(st)
 	}
 	var es []flow.Stamped
@@ -279,6 +285,12 @@ func isAwaited(m flow.Message) bool {
 		return true
 	}
 	return false
+}
+
+// wantsReply reports whether m is an ApplyCommand whose sender waits for the decision.
+func wantsReply(m flow.Message) bool {
+	var c struct{ Reply bool }
+	return m.Type == flow.TypeApply && json.Unmarshal(m.Body, &c) == nil && c.Reply
 }
 
 // refusedEvent is the event that answers the refused command m.

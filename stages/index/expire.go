@@ -79,7 +79,7 @@ func (a *applier) pause(p pause) {
 		if len(p.Expired) > 0 {
 			why = fmt.Sprintf("the subscriptions of client %q to this page are expired; there is nothing to pause", p.Client)
 		}
-		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: why}})
+		a.emit(decide{Refusal: &flow.Refusal{Code: flow.CodeNotFound, Message: why}})
 		return
 	}
 	for _, x := range p.Expired {
@@ -131,7 +131,7 @@ func (a *applier) resume(r resume) bool {
 	case r.Due:
 		return !p.PauseEnd.IsZero() // the next pause ends later
 	case r.Receiver == "":
-		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "no subscription to this page is expired or paused"}})
+		a.emit(decide{Refusal: &flow.Refusal{Code: flow.CodeNotFound, Message: "no subscription to this page is expired or paused"}})
 	}
 	return resumed || r.Receiver == ""
 }
@@ -143,6 +143,14 @@ func (x *ExpiredSubscription) dormant() time.Time {
 		return time.Time{}
 	}
 	return x.Dormant
+}
+
+// state says in one word what became of x.
+func (x *ExpiredSubscription) state() string {
+	if x.End == flow.EndPaused {
+		return "paused"
+	}
+	return "expired"
 }
 
 // pauseOver reports whether the pause of x ended: it was paused until now, or until an earlier time.
@@ -203,10 +211,10 @@ func expiredSubscription(st flow.State, document, client string) (*ExpiredSubscr
 	return getValue[ExpiredSubscription](st, expiredName(document, client))
 }
 
-// Origins returns the origins, sorted, that subscribe to the page whose state st is or keep it;
-// also those whose subscriptions, or whose keeping, expired. It reads one value, because a start does
-// so for every page.
-func Origins(st flow.State) ([]string, error) {
+// Origins returns the origins that subscribe to the page whose state st is or keep it; also those whose subscriptions, or
+// whose keeping, expired. Its values are the digests of their last lists, 0 where these are not in force as they were
+// given. It reads one value, because a start does so for every page.
+func Origins(st flow.State) (map[string]uint64, error) {
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok {
 		return nil, err
@@ -221,15 +229,38 @@ func Origins(st flow.State) ([]string, error) {
 	if err := decode(b, &p); err != nil {
 		return nil, err
 	}
-	origins := p.Keep
+	origins := make(map[string]uint64, len(p.Origins))
 	if p.Expiry != nil {
-		origins = append(origins, p.Expiry.Keep...)
+		p.Keep = append(p.Keep, p.Expiry.Keep...)
+	}
+	for _, name := range p.Keep {
+		origins[name] = 0
 	}
 	for _, o := range p.Origins {
-		origins = append(origins, o.Name)
+		origins[o.Name] = o.Digest
 	}
-	slices.Sort(origins)
-	return slices.Compact(origins), nil
+	return origins, nil
+}
+
+// ClientsOf returns the clients, sorted, who have subscriptions of origin to the page whose state st is, also expired or
+// paused ones.
+func ClientsOf(st flow.State, origin string) ([]string, error) {
+	all, err := Subscriptions(st)
+	if err != nil {
+		return nil, err
+	}
+	expired, err := Expired(st)
+	for _, x := range expired {
+		all = append(all, x.Stamped)
+	}
+	var clients []string
+	for _, s := range all {
+		if s.Origin == origin {
+			clients = append(clients, s.Subscription.Client)
+		}
+	}
+	slices.Sort(clients)
+	return slices.Compact(clients), err
 }
 
 // Receivers returns the names, sorted, of the receivers for which an ExpireCommand or a

@@ -198,7 +198,7 @@ func TestAPageExpires(t *testing.T) {
 			t.Errorf("got %+v listed", x)
 		}
 	}
-	wantPage := Page{URL: page, Expired: 3, Origins: []originCount{{"api", 1}, {"yaml", 2}}, Progress: Progress{Records: 11}, Expiry: &Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10}}
+	wantPage := Page{URL: page, Expired: 3, Origins: []originCount{{"api", 1, 0}, {"yaml", 2, 0}}, Progress: Progress{Records: 11}, Expiry: &Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10}}
 	if !reflect.DeepEqual(normal(b.p), wantPage) {
 		t.Errorf("got page %+v, want %+v", b.p, wantPage)
 	}

@@ -80,7 +80,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 	case healthEvent:
 		tx.Emit(flow.HealthMessage(o.Health))
 	case decide:
-		s.decide(tx, m, o.Refusal)
+		s.decide(tx, m, o)
 	case resumeDue:
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("resume", m.Key, o.At.Format(time.RFC3339Nano)),
@@ -156,33 +156,34 @@ func (s *Stage) storeStamp(tx flow.Tx, st flow.State, m flow.Message, o stamp) e
 
 // decide answers the command m after the commit. If its sender may wait for the answer, in this
 // process or another, the commit is synced to disk first.
-func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
+func (s *Stage) decide(tx flow.Tx, m flow.Message, o decide) {
+	r, d := o.Refusal, flow.Decision{Command: m.ID, Applied: o.Applied}
+	if r != nil {
+		d.Code, d.Reason = r.Code, r.Message
+	}
 	if isAwaited(m) {
 		tx.Sync()
-		d := flow.Decision{Command: m.ID}
 		if r != nil {
-			d.Code, d.Reason = r.Code, r.Message
 			tx.Emit(flow.HealthMessage(refusedEvent(m, r, s.cfg.Now())))
 		}
+	}
+	if isAwaited(m) || o.Reply {
 		tx.Emit(d.Message(m.Key, s.cfg.Now()))
 	}
 	tx.OnCommit(func() {
-		if r == nil {
-			s.cfg.Decided(m.ID, nil)
-			return
-		}
-		if m.Type == flow.TypeApply {
+		switch {
+		case r == nil:
+		case m.Type == flow.TypeApply:
 			s.refusals.add(m.Key)
 			s.cfg.Logger.Warn("a subscription of the configuration is not in force", "page", pageurl.Redacted(m.Key), "code", r.Code, "reason", r.Message)
-			s.cfg.Decided(m.ID, r)
-			return
+		default:
+			level := slog.LevelInfo
+			if r.Code == flow.CodeConflict && isAwaited(m) {
+				level = slog.LevelDebug // the sender is answered, and may just have asked twice
+			}
+			s.cfg.Logger.Log(context.Background(), level, "command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
 		}
-		level := slog.LevelInfo
-		if r.Code == flow.CodeConflict && isAwaited(m) {
-			level = slog.LevelDebug // the sender is answered, and may just have asked twice
-		}
-		s.cfg.Logger.Log(context.Background(), level, "command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
-		s.cfg.Decided(m.ID, r)
+		s.cfg.Decided(d)
 	})
 }
 

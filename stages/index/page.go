@@ -170,6 +170,8 @@ type intervalCount struct {
 type originCount struct {
 	Name string `cbor:"1,keyasint"`
 	N    int    `cbor:"2,keyasint"`
+	// Digest is that of the last ApplyCommand of the origin, if all its subscriptions are in force and none changed since.
+	Digest uint64 `cbor:"3,keyasint,omitempty"`
 }
 
 // candidate is the hash of a text that was found in so many checks in a row.
@@ -415,15 +417,26 @@ func (p *Page) countInterval(interval pipeline.Interval, n int) {
 	}
 }
 
-// countOrigin adds n (1 or -1) subscriptions of that origin.
+// countOrigin adds n (1 or -1) subscriptions of that origin, whose Digest no longer holds.
 func (p *Page) countOrigin(name string, n int) {
 	p.Origins = slices.Clone(p.Origins)
 	i, ok := slices.BinarySearchFunc(p.Origins, name, func(o originCount, name string) int { return cmp.Compare(o.Name, name) })
 	if !ok {
 		p.Origins = slices.Insert(p.Origins, i, originCount{Name: name})
 	}
+	p.Origins[i].Digest = 0
 	if p.Origins[i].N += n; p.Origins[i].N <= 0 {
 		p.Origins = slices.Delete(p.Origins, i, i+1)
+	}
+}
+
+// setDigest notes the Digest of an origin that has subscriptions.
+func (p *Page) setDigest(name string, digest uint64) {
+	p.Origins = slices.Clone(p.Origins)
+	for i, o := range p.Origins {
+		if o.Name == name {
+			p.Origins[i].Digest = digest
+		}
 	}
 }
 

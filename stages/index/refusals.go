@@ -1,11 +1,6 @@
 package index
 
-import (
-	"sync"
-
-	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/flow"
-)
+import "sync"
 
 // refusals are the pages of which this process refused an ApplyCommand. It is safe for
 // concurrent use.
@@ -31,23 +26,4 @@ func (s *Stage) TakeRefused() map[string]bool {
 	pages := s.refusals.pages
 	s.refusals.pages = nil
 	return pages
-}
-
-// Standing returns the origin of the subscription to the document and of the client of s on the
-// page whose state st is, and whether it is paused. The origin is empty if there is no such
-// subscription, or if it expired.
-func Standing(st flow.State, page string, s pipeline.Subscription) (origin string, paused bool, err error) {
-	document := flow.DocumentOf(page, s)
-	e, err := subscription(st, document, s.Client)
-	if err != nil {
-		return "", false, err
-	}
-	if e != nil {
-		return e.Origin, false, nil
-	}
-	x, err := expiredSubscription(st, document, s.Client)
-	if err != nil || x == nil || x.End != flow.EndPaused {
-		return "", false, err
-	}
-	return x.Origin, true, nil
 }

@@ -69,9 +69,8 @@ type Config struct {
 	// Acceptable returns why this program cannot serve a new subscription, which is valid and
 	// has its defaults: it lacks a sink, or cannot parse a selector. Nil accepts all.
 	Acceptable func(pipeline.Subscription) error
-	// Decided is called after the commit with the result of a command: the ID of its message,
-	// and nil or a *flow.Refusal. It must not block.
-	Decided func(commandID string, err error)
+	// Decided is called after the commit with the result of a command. It must not block.
+	Decided func(flow.Decision)
 }
 
 // Stage is the Processor of group index on TopicDocuments. It is safe for concurrent
@@ -128,7 +127,7 @@ func New(cfg Config) *Stage {
 		cfg.Epoch = func(string) uint64 { return 0 }
 	}
 	if cfg.Decided == nil {
-		cfg.Decided = func(string, error) {}
+		cfg.Decided = func(flow.Decision) {}
 	}
 	s := &Stage{
 		cfg:   cfg,
@@ -211,7 +210,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		return err
 	}
 	if refusal != nil {
-		s.decide(tx, m, refusal)
+		s.decide(tx, m, decide{Refusal: refusal, Reply: wantsReply(m)})
 		return nil
 	}
 	budget, err := s.budget(tx.State(m.Key), before, m.Key, do)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,15 +46,7 @@ func (d *desk) restart(cfg Config) {
 		}
 		return d.now
 	}
-	cfg.Decided = func(id string, err error) {
-		code := 0
-		if r, ok := errors.AsType[*flow.Refusal](err); ok {
-			code = r.Code
-		} else if err != nil {
-			d.Errorf("%s: got error %v, want a *Refusal", id, err)
-		}
-		d.codes = append(d.codes, code)
-	}
+	cfg.Decided = func(of flow.Decision) { d.codes = append(d.codes, of.Code) }
 	cfg.Observe = func(ob flow.Observation) { d.notes = append(d.notes, ob.Kind) }
 	d.stage = New(cfg)
 }

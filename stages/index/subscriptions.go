@@ -14,11 +14,11 @@ import (
 // subscribe adds one subscription.
 func (a *applier) subscribe(s subscribe) {
 	if s.Existing != nil {
-		a.emit(decide{conflictRefusal(s.Subscription)})
+		a.emit(decide{Refusal: conflictRefusal(s.Subscription)})
 		return
 	}
 	if s.Expired != nil && s.Expired.End == flow.EndPaused {
-		a.emit(decide{&flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is paused for client %q; resume it, or cancel it first", s.Subscription.URL, s.Subscription.Client)}})
+		a.emit(decide{Refusal: &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is paused for client %q; resume it, or cancel it first", s.Subscription.URL, s.Subscription.Client)}})
 		return
 	}
 	var former []flow.Former
@@ -41,31 +41,41 @@ func (a *applier) replace(r replace) {
 	for _, x := range r.Expired {
 		expired[subscriptionsName+x.Name()] = x
 	}
-	wanted := make(map[string]bool, len(r.Subscriptions))
-	for _, s := range r.Subscriptions {
-		name := a.storedName(s)
-		wanted[name] = true
-		if e, ok := existing[name]; ok && e.Origin != r.Origin && r.Origin == flow.OriginAPI {
-			a.emit(decide{conflictRefusal(s)})
-			return
-		}
+	said := decide{Reply: r.Reply}
+	say := func(s pipeline.Subscription, outcome, reason string) {
+		said.Applied = append(said.Applied, flow.Applied{Client: s.Client, Document: flow.DocumentID(a.URL, s.View), Outcome: outcome, Reason: reason})
 	}
-	var refusal *flow.Refusal
+	spared := make(map[string]bool, len(r.Spared)) // clients of which nothing ends
+	for _, client := range r.Spared {
+		spared[client] = true
+	}
+	wanted := make(map[string]bool, len(r.Subscriptions))
 	for i, s := range r.Subscriptions {
 		name := a.storedName(s)
+		wanted[name] = true
 		e, stands := existing[name]
 		x, listed := expired[name]
 		switch {
-		case stands && e.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI,
-			listed && x.End == flow.EndPaused && x.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI:
-			// A list does not replace what was made at run time.
-			before := refusal
-			refusal = conflictRefusal(s)
-			refusal.Message += " by a subscription made at run time, which stays; cancel it and reload the configuration to use that of the configuration"
-			if before != nil {
-				refusal.Message = before.Message + "\n" + refusal.Message
+		case r.Refused[i] != nil:
+			spared[s.Client] = true
+			say(s, flow.AppliedRefused, r.Refused[i].Error())
+		case stands && r.isForeign(e), listed && x.End == flow.EndPaused && r.isForeign(x.Stamped):
+			of := x.Stamped
+			if stands {
+				of = e
 			}
+			why := conflictRefusal(s).Message + " by a subscription made at run time, which stays; cancel it and reload the configuration to use that of the configuration"
+			if flow.MadeAtRunTime(r.Origin) {
+				why = fmt.Sprintf("%s by a subscription of origin %q, which stays; end that one to use this one", conflictRefusal(s).Message, of.Origin)
+				spared[s.Client] = true
+			} else if said.Refusal == nil {
+				said.Refusal = &flow.Refusal{Code: flow.CodeConflict, Message: why}
+			} else {
+				said.Refusal.Message += "\n" + why
+			}
+			say(s, flow.AppliedRefused, why)
 		case stands && e.Origin == r.Origin && equalSubscriptions(e.Subscription, s):
+			say(s, flow.AppliedUnchanged, "")
 		case stands:
 			if s.Paused {
 				a.endSubscription(e, "")
@@ -73,38 +83,48 @@ func (a *applier) replace(r replace) {
 			} else {
 				a.changeSubscription(e, s, r.Origin, nil)
 			}
+			say(s, flow.AppliedChanged, "")
 		case listed && !r.Resume && x.Origin == r.Origin && equalSubscriptions(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
+			say(s, flow.AppliedUnchanged, "it stays "+x.state()+" until it is resumed")
 		case listed && !r.Resume && x.Origin == r.Origin && x.End == flow.EndPaused && (s.Paused || !x.Subscription.Paused):
 			// It stays paused, and resumes with the new settings.
 			x.Former = formerReceivers(x.Stamped, s, x.Incarnation)
 			x.Subscription = s
 			a.emit(storeExpired{x})
+			say(s, flow.AppliedChanged, "it stays paused until it is resumed")
 		default:
 			// The position of the command is not unique: it may list several subscriptions.
 			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
 			var former []flow.Former
 			var dormant time.Time
+			outcome := flow.AppliedCreated
 			if listed {
 				a.removeExpired(x)
 				delete(expired, name)
 				former, dormant = formerReceivers(x.Stamped, s, incarnation), x.dormant()
+				outcome = flow.AppliedChanged
 			}
 			a.beginSubscription(s, r.Origin, incarnation, former, dormant)
+			say(s, outcome, "")
 		}
 	}
 	a.replaceKeep(r)
+	gone := func(e flow.Stamped) bool {
+		return e.Origin == r.Origin && !wanted[subscriptionsName+e.Name()] && !spared[e.Subscription.Client]
+	}
 	for _, e := range r.Existing {
-		if e.Origin == r.Origin && !wanted[subscriptionsName+e.Name()] {
+		if gone(e) {
 			a.endSubscription(e, flow.EndCancelled)
+			say(e.Subscription, flow.AppliedRemoved, "")
 		}
 	}
 	var missing []ExpiredSubscription
 	for _, x := range r.Expired {
-		name := subscriptionsName + x.Name()
-		if x.Origin == r.Origin && !wanted[name] {
+		if gone(x.Stamped) {
 			missing = append(missing, x)
-			delete(expired, name)
+			delete(expired, subscriptionsName+x.Name())
+			say(x.Subscription, flow.AppliedRemoved, "")
 		}
 	}
 	for _, x := range missing {
@@ -120,8 +140,17 @@ func (a *applier) replace(r replace) {
 			return false
 		})
 	}
+	if slices.ContainsFunc(said.Applied, func(of flow.Applied) bool { return of.Reason != "" }) {
+		r.Digest = 0
+	}
+	a.p.setDigest(r.Origin, r.Digest)
 	a.removeUnwatched()
-	a.emit(decide{refusal})
+	a.emit(said)
+}
+
+// isForeign reports whether e is not for r to replace: one of another origin, unless both are of configurations.
+func (r replace) isForeign(e flow.Stamped) bool {
+	return e.Origin != r.Origin && (flow.MadeAtRunTime(e.Origin) || flow.MadeAtRunTime(r.Origin))
 }
 
 // storedName is the name under which s is stored.
@@ -133,11 +162,11 @@ func (a *applier) storedName(s pipeline.Subscription) string {
 func (a *applier) cancel(c cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
 		if c.Root != "" {
-			a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf(
+			a.emit(decide{Refusal: &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf(
 				"client %q watches this page only because %s links to it; cancel the subscription to %s, or exclude this page there", c.Client, c.Root, c.Root)}})
 			return
 		}
-		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
+		a.emit(decide{Refusal: &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
 	for _, e := range c.Existing {

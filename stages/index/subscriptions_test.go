@@ -2,6 +2,8 @@ package index
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -221,8 +223,9 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got %q, want z added", got)
 	}
 	b.replace("api", false, x2)
-	decided(b, flow.CodeConflict)
+	decided(b, 0)
 	wantStamps(b)
+	wantApplied(b, "x refused")
 
 	moved := x
 	moved.View = main
@@ -240,6 +243,67 @@ func TestReplace(t *testing.T) {
 	decided(b, 0)
 	if len(b.out) != 1 {
 		t.Errorf("got %+v of an empty list for no page", b.out)
+	}
+}
+
+// TestReplaceByAList: what a list gave at run time is its own, and a subscription that is refused changes nothing of its
+// client.
+func TestReplaceByAList(t *testing.T) {
+	b := newBench(t)
+	crm := flow.ListOrigin("crm")
+	x, y := sub("x", pipeline.View{}), sub("y", pipeline.View{})
+	b.replace(crm, false, x, y)
+	wantApplied(b, "x created", "y created")
+	b.read("A")
+	x2 := x
+	x2.Keywords = []string{"k", "l"}
+	b.replace(crm, false, x2, y)
+	wantApplied(b, "x changed", "y unchanged")
+	wantStamps(b, "x api/crm 3 (0,1] S/1/0", "x api/crm 4 (1,-] S/1/0")
+	for _, other := range []string{"yaml", "api", flow.ListOrigin("other")} {
+		b.replace(other, false, x)
+		wantApplied(b, "x refused")
+		wantStamps(b)
+	}
+	b.subscribe("z", main)
+	z, zMain := sub("z", pipeline.View{}), sub("z", main)
+	b.replace(crm, false, x2, z)
+	wantApplied(b, "x unchanged", "z created", "y removed")
+	b.replace(crm, false, x2, zMain)
+	wantApplied(b, "x unchanged", "z refused")
+	wantStamps(b) // z keeps what it has
+	b.pause("x")
+	b.replace(crm, false, x2, z)
+	wantApplied(b, "x unchanged", "z unchanged")
+	b.replace(crm, false, x, z)
+	wantApplied(b, "x changed", "z unchanged")
+	wantStamps(b)
+	dry := b.p
+	r := replace{Origin: crm, Existing: b.standing(""), Expired: b.expired(""), DryRun: true}
+	b.do(r)
+	wantApplied(b, "z removed", "x removed")
+	if len(b.out) != 1 || !reflect.DeepEqual(dry, b.p) {
+		t.Errorf("got %+v of a dry run", b.out)
+	}
+	r.DryRun, r.Spared = false, []string{"z"}
+	b.do(r)
+	wantApplied(b, "x removed")
+	b.replace(crm, false)
+	wantApplied(b, "z removed")
+}
+
+// wantApplied checks what became of the subscriptions of the last list.
+func wantApplied(b *bench, want ...string) {
+	b.Helper()
+	var got []string
+	for _, a := range one[decide](b).Applied {
+		got = append(got, a.Client+" "+a.Outcome)
+		if (a.Reason != "") != (a.Outcome == flow.AppliedRefused) && a.Client != "x" {
+			b.Errorf("got the reason %q for %s", a.Reason, a.Outcome)
+		}
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -350,7 +414,7 @@ func TestOriginsAreOfAllThatIsThere(t *testing.T) {
 	d := newDesk(t, Config{Expire: pipeline.Expire{After: 1, Retry: -1}})
 	origins := func(want ...string) {
 		t.Helper()
-		if got, err := Origins(d.state()); err != nil || !slices.Equal(got, want) {
+		if got, err := Origins(d.state()); err != nil || !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
 			t.Errorf("got %v (%v), want %v", got, err, want)
 		}
 	}

@@ -63,6 +63,17 @@ func (m *member) Owns(key string) bool {
 }
 
 func (m *member) Gained() <-chan struct{} { return m.gained }
+
+func (m *member) Gauges() []flow.Gauge {
+	owned := 0.0
+	for i := range m.owned {
+		if m.owned[i].Load() {
+			owned++
+		}
+	}
+	return []flow.Gauge{{Name: flow.GaugeLanes, Value: testLanes}, {Name: flow.GaugeLanesOwned, Value: owned}}
+}
+
 func (m *member) String() string          { return "shared by " + m.name }
 func (m *member) Close() error            { return nil }
 

@@ -15,7 +15,7 @@ import (
 var clients = []string{"ann", "bob", "cy", "dee"}
 
 // origins are who sends lists of subscriptions.
-var origins = []string{"yaml", "go", "api"}
+var origins = []string{"yaml", "go", "api", "api/list"}
 
 // sendRandomCommand sends one command about one page.
 func (w *world) sendRandomCommand() {

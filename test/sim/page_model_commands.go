@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -152,18 +153,17 @@ func (t *pageModel) dropUnwatched() {
 // applyList makes the list in c all that its origin wants. What expired stays so, unless it is
 // changed or resumed.
 func (t *pageModel) applyList(c flow.ApplyCommand, position string, d *expectedEffects) {
-	wanted := make(map[string]bool)
-	for _, s := range c.Subscriptions {
-		wanted[t.pairName(s)] = true
-		if r := t.subscriptions[t.pairName(s)]; r != nil && r.origin != c.Origin && c.Origin == "api" {
-			return // refused: users do not take over what is another's
-		}
+	wanted, spared := make(map[string]bool), make(map[string]bool)
+	atRunTime := func(origin string) bool { return strings.HasPrefix(origin, "api") }
+	foreign := func(r *subscriptionSpan) bool {
+		return r != nil && r.origin != c.Origin && (atRunTime(r.origin) || atRunTime(c.Origin))
 	}
 	for i, s := range c.Subscriptions {
+		wanted[t.pairName(s)] = true
 		r, x := t.subscriptions[t.pairName(s)], t.expired[t.pairName(s)]
 		switch {
-		case r != nil && r.origin == "api" && c.Origin != "api": // it was made at run time
-		case x != nil && x.paused && x.origin == "api" && c.Origin != "api":
+		case foreign(r), x != nil && x.paused && foreign(x): // refused: nobody takes over what is another's
+			spared[s.Client] = spared[s.Client] || atRunTime(c.Origin)
 		case r != nil && r.origin == c.Origin && equalSubscriptions(r.sub, s):
 		case r != nil:
 			t.predecessor = t.stopSpan(t.pairName(s))
@@ -188,7 +188,7 @@ func (t *pageModel) applyList(c flow.ApplyCommand, position string, d *expectedE
 		delete(t.expiredKeep, c.Origin)
 	}
 	left := func(pair string, r *subscriptionSpan) bool {
-		return r.origin == c.Origin && !wanted[pair] && (c.Client == "" || r.sub.Client == c.Client)
+		return r.origin == c.Origin && !wanted[pair] && !spared[r.sub.Client] && (c.Client == "" || r.sub.Client == c.Client)
 	}
 	for pair, r := range t.subscriptions {
 		if left(pair, r) {
