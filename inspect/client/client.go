@@ -136,8 +136,30 @@ func (c *Client) Deliveries(ctx context.Context, page string, f inspect.RecentFi
 
 // Subscribe adds a subscription. It reports created false where the client has the same one already.
 func (c *Client) Subscribe(ctx context.Context, s pipeline.Subscription) (created bool, err error) {
-	status, err := c.send(ctx, "/subscriptions", s, new(Target))
+	status, err := c.postJSON(ctx, "/subscriptions", s, new(Target))
 	return status == http.StatusCreated, err
+}
+
+// Apply makes list all subscriptions of the list called origin.
+func (c *Client) Apply(ctx context.Context, origin string, list []pipeline.Subscription) (flow.ApplyReport, error) {
+	if list == nil {
+		list = []pipeline.Subscription{} // nil would be null
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		return flow.ApplyReport{}, err
+	}
+	return c.ApplyFrom(ctx, origin, bytes.NewReader(b), false)
+}
+
+// ApplyFrom is Apply of a list in JSON. With dryRun it changes nothing, and the report says what would change.
+func (c *Client) ApplyFrom(ctx context.Context, origin string, list io.Reader, dryRun bool) (done flow.ApplyReport, err error) {
+	q := url.Values{"origin": {origin}}
+	if dryRun {
+		q.Set("dry_run", "true")
+	}
+	_, err = c.send(ctx, http.MethodPut, "/subscriptions?"+q.Encode(), list, &done)
+	return done, err
 }
 
 // Change replaces the subscription of s.Client to a document, given by its ID, by s.
@@ -271,17 +293,22 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 }
 
 func (c *Client) post(ctx context.Context, path string, body, into any) error {
-	_, err := c.send(ctx, path, body, into)
+	_, err := c.postJSON(ctx, path, body, into)
 	return err
 }
 
-// send is post with the status of the response.
-func (c *Client) send(ctx context.Context, path string, body, into any) (status int, err error) {
+// postJSON is post with the status of the response.
+func (c *Client) postJSON(ctx context.Context, path string, body, into any) (status int, err error) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+Prefix+path, bytes.NewReader(b))
+	return c.send(ctx, http.MethodPost, path, bytes.NewReader(b), into)
+}
+
+// send sends a body in JSON and decodes the response.
+func (c *Client) send(ctx context.Context, method, path string, body io.Reader, into any) (status int, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+path, body)
 	if err != nil {
 		return 0, err
 	}

@@ -45,7 +45,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Expire](), reflect.TypeFor[expireSchema]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Quiet](), reflect.TypeFor[quietSchema]())
 	describeOptions(schemas)
-	input := schemas.Schema(reflect.TypeFor[pipeline.Subscription](), true, "") // client and keywords have defaults
+	input := schemas.Schema(subscriptionType, true, "") // client and keywords have defaults
 	input = schemas.SchemaFromRef(input.Ref)
 	input.Required = []string{"url", "sinks"}
 	input.PrecomputeMessages()
@@ -76,6 +76,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	a.addPages()
 	a.addHistory()
 	a.addSubscriptions()
+	a.addLists()
 	a.addChangeAndPreview()
 	a.addCommands()
 	a.addDeliveries()
@@ -84,6 +85,8 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	requireNonEmptyParameters(a.OpenAPI())
 	return a
 }
+
+var subscriptionType = reflect.TypeFor[pipeline.Subscription]()
 
 // bearer is the name of the security scheme in the OpenAPI document.
 const bearer = "bearer"

@@ -63,6 +63,11 @@ func TestRoundTrip(t *testing.T) {
 	check("resume", nil, nil, c.Resume(ctx, "https://example.com/a", ""))
 	tried, err := c.Retry(ctx, vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"})
 	check("retry", tried, []vokter.Retried{{Sink: "ops", Waiting: 3}}, err)
+	list := []pipeline.Subscription{{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}}
+	applied, err := c.Apply(ctx, "crm", list)
+	check("apply", applied, flow.ApplyReport{ApplyCounts: flow.ApplyCounts{Created: 1}, Subscriptions: []flow.Applied{{Entry: 1, URL: "https://example.com/a", Client: "shop", Outcome: flow.AppliedCreated}}}, err)
+	applied, err = c.Apply(ctx, "crm", nil)
+	check("apply nothing", applied.Subscriptions == nil, true, err)
 
 	lf := inspect.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
 	limited := func(f inspect.ListFilter) inspect.ListFilter {
@@ -74,6 +79,7 @@ func TestRoundTrip(t *testing.T) {
 		"https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
+		vokter.SubscriptionList{Origin: "crm", Subscriptions: list, Refused: map[int]error{}}, vokter.SubscriptionList{Origin: "crm", Refused: map[int]error{}},
 	}, nil)
 }
 

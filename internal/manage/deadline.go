@@ -28,6 +28,11 @@ func (w *DeadlineWriter) EndReadTimeout() error {
 	return ignoreUnsupported(w.control.SetReadDeadline(time.Time{}))
 }
 
+// SetReadTimeout replaces the read timeout of the server.
+func (w *DeadlineWriter) SetReadTimeout(within time.Duration) error {
+	return ignoreUnsupported(w.control.SetReadDeadline(time.Now().Add(within)))
+}
+
 // Unwrap is for http.ResponseController.
 func (w *DeadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 

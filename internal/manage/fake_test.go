@@ -100,6 +100,19 @@ func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
 	return f.err
 }
 
+func (f *fake) ApplyList(_ context.Context, l vokter.SubscriptionList) (flow.ApplyReport, error) {
+	f.asked = append(f.asked, l)
+	var r flow.ApplyReport
+	for i, s := range l.Subscriptions {
+		a := flow.Applied{Entry: i + 1, URL: s.URL, Client: s.Client, Outcome: flow.AppliedCreated}
+		if err := l.Refused[i]; err != nil {
+			a.Outcome, a.Reason = flow.AppliedRefused, err.Error()
+		}
+		r.Add(a)
+	}
+	return r, f.err
+}
+
 func (f *fake) Pause(_ context.Context, url, client string, until time.Time) error {
 	f.asked = append(f.asked, "pause", url, client, until)
 	return f.err

@@ -25,6 +25,7 @@ type Service interface {
 	Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error)
 	Cancel(ctx context.Context, url, client string) error
 	Subscribe(ctx context.Context, s pipeline.Subscription) error
+	ApplyList(ctx context.Context, l vokter.SubscriptionList) (flow.ApplyReport, error)
 	Pause(ctx context.Context, url, client string, until time.Time) error
 	CheckNow(ctx context.Context, url string) error
 	Resume(ctx context.Context, url, client string) error

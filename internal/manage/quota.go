@@ -72,6 +72,8 @@ type usage struct {
 // claim is what one subscription takes.
 type claim struct {
 	client, document, page, host string
+	// origin is that of a subscription that was counted.
+	origin string
 	// linked is how many pages it may watch besides its own.
 	linked int
 }
@@ -97,29 +99,66 @@ func newClaim(s pipeline.Subscription) claim {
 	return c
 }
 
-// totals returns how many pages and hosts the claims take.
-func totals(claims []claim) (pages, hosts int) {
-	seenPages, seenHosts := make(map[string]bool), make(map[string]bool)
+// totals counts what claims take.
+type totals struct {
+	subscriptions, linked int
+	pages, hosts          map[string]int
+}
+
+func newTotals(claims []claim) totals {
+	t := totals{pages: make(map[string]int), hosts: make(map[string]int)}
 	for _, c := range claims {
-		seenPages[c.page], seenHosts[c.host] = true, true
-		pages += c.linked
+		t.add(c, 1)
 	}
-	return pages + len(seenPages), len(seenHosts)
+	return t
+}
+
+// add adds n (1 or -1) of c.
+func (t *totals) add(c claim, n int) {
+	t.subscriptions, t.linked = t.subscriptions+n, t.linked+n*c.linked
+	if t.pages[c.page] += n; t.pages[c.page] == 0 {
+		delete(t.pages, c.page)
+	}
+	if t.hosts[c.host] += n; t.hosts[c.host] == 0 {
+		delete(t.hosts, c.host)
+	}
+}
+
+// figures are how many subscriptions, pages and hosts claims take.
+type figures struct{ subscriptions, pages, hosts int }
+
+func (t *totals) figures() figures {
+	return figures{t.subscriptions, t.linked + len(t.pages), len(t.hosts)}
+}
+
+// hasSubscriptionQuota reports whether the subscriptions of who are bounded.
+func (who *caller) hasSubscriptionQuota() bool {
+	q := who.Quota
+	return q.Subscriptions > 0 || q.Pages > 0 || q.Hosts > 0
+}
+
+// begin waits for the slot of u, which done gives back.
+func (u *usage) begin(ctx context.Context) (done func(), err error) {
+	select {
+	case u.slot <- struct{}{}:
+		return func() { <-u.slot }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // subscribeWithin calls subscribe, which adds s for who in place of the subscription of s.Client to the document
 // replaced, if there is one. It returns a problem instead where s would pass the quota of the token.
 func (a *api) subscribeWithin(ctx context.Context, who *caller, s pipeline.Subscription, replaced string, subscribe func() error) error {
-	if q := who.Quota; q.Subscriptions == 0 && q.Pages == 0 && q.Hosts == 0 {
+	if !who.hasSubscriptionQuota() {
 		return subscribe()
 	}
 	u := &who.usage
-	select {
-	case u.slot <- struct{}{}:
-		defer func() { <-u.slot }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	done, err := u.begin(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	c := newClaim(s)
 	var next []claim
 	add := func() error {
@@ -130,14 +169,15 @@ func (a *api) subscribeWithin(ctx context.Context, who *caller, s pipeline.Subsc
 		if next = append(next, c); has {
 			return nil // the pipeline answers it
 		}
-		return checkQuota(who, s, u.claims, next)
+		before, after := newTotals(u.claims), newTotals(next)
+		return checkQuota(who, s, before.figures(), after.figures())
 	}
 	if time.Since(u.counted) > recountInterval {
 		if err := a.count(ctx, who); err != nil {
 			return err
 		}
 	}
-	err := add()
+	err = add()
 	if err != nil && time.Since(u.counted) > recountPause { // some may be cancelled by now
 		if err := a.count(ctx, who); err != nil {
 			return err
@@ -166,7 +206,9 @@ func (a *api) count(ctx context.Context, who *caller) error {
 		for _, p := range pages {
 			for _, s := range p.Subscriptions {
 				if s.FollowedFrom == "" {
-					claims = append(claims, newClaim(s.Subscription))
+					c := newClaim(s.Subscription)
+					c.origin = s.Origin
+					claims = append(claims, c)
 				}
 			}
 		}
@@ -178,12 +220,9 @@ func (a *api) count(ctx context.Context, who *caller) error {
 	return nil
 }
 
-// checkQuota returns a problem where the claims next, with that of s, pass the quota of who. before are those without
-// it.
-func checkQuota(who *caller, s pipeline.Subscription, before, next []claim) error {
+// checkQuota returns a problem where what is taken after s was added passes the quota of who. before is what was taken.
+func checkQuota(who *caller, s pipeline.Subscription, before, after figures) error {
 	q := who.Quota
-	pages, hosts := totals(next)
-	hadPages, hadHosts := totals(before)
 	refused := func(format string, args ...any) error {
 		return &huma.ErrorModel{
 			Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden,
@@ -191,16 +230,16 @@ func checkQuota(who *caller, s pipeline.Subscription, before, next []claim) erro
 		}
 	}
 	switch {
-	case q.Subscriptions > 0 && len(next) > q.Subscriptions && len(next) > len(before):
-		return refused("may have %d subscriptions, and has %d; cancel one, or ask the operator to raise quota.subscriptions", q.Subscriptions, len(before))
-	case q.Pages > 0 && pages > q.Pages && pages > hadPages:
+	case q.Subscriptions > 0 && after.subscriptions > q.Subscriptions && after.subscriptions > before.subscriptions:
+		return refused("may have %d subscriptions, and has %d; cancel one, or ask the operator to raise quota.subscriptions", q.Subscriptions, before.subscriptions)
+	case q.Pages > 0 && after.pages > q.Pages && after.pages > before.pages:
 		linked := ""
-		if pages > len(next) {
+		if after.pages > after.subscriptions {
 			linked = ", since linked pages count with follow.max_pages"
 		}
-		return refused("may watch %d pages, has %d, and would have %d%s; cancel a subscription, or ask the operator to raise quota.pages", q.Pages, hadPages, pages, linked)
-	case q.Hosts > 0 && hosts > q.Hosts && hosts > hadHosts:
-		return refused("may watch pages of %d hosts, and has %d; cancel a subscription, or ask the operator to raise quota.hosts", q.Hosts, hadHosts)
+		return refused("may watch %d pages, has %d, and would have %d%s; cancel a subscription, or ask the operator to raise quota.pages", q.Pages, before.pages, after.pages, linked)
+	case q.Hosts > 0 && after.hosts > q.Hosts && after.hosts > before.hosts:
+		return refused("may watch pages of %d hosts, and has %d; cancel a subscription, or ask the operator to raise quota.hosts", q.Hosts, before.hosts)
 	case q.Hosts > 0 && s.Follow != nil && s.Follow.SameHost != nil && !*s.Follow.SameHost:
 		return refused("may watch pages of %d hosts, and links would lead to any; leave out same_host: false, or ask the operator to remove quota.hosts", q.Hosts)
 	}

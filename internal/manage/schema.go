@@ -139,7 +139,7 @@ func (quietSchema) Schema(huma.Registry) *huma.Schema {
 func requireNonEmptyParameters(api *huma.OpenAPI) {
 	one := 1
 	for _, item := range api.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post} {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put} {
 			if op == nil {
 				continue
 			}

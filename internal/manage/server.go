@@ -78,7 +78,7 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 		w.Header().Add("Vary", "Origin")
 		if r.Method == http.MethodOptions {
-			w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
+			w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT")
 			w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -160,14 +160,23 @@ func refuseOverLimit(w *DeadlineWriter, who *caller) bool {
 }
 
 // readBody reads the whole body of r while the read timeout of the server holds, and then removes the
-// timeout: it would cancel longer work.
+// timeout: it would cancel longer work. A list may be large, and has more time.
 func readBody(w *DeadlineWriter, r *http.Request) error {
-	b, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
+	limit, list := int64(maxBody), isList(r)
+	if list {
+		limit = maxListBody
+		if err := w.SetReadTimeout(longTimeout); err != nil {
+			return err
+		}
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, limit))
 	if err != nil {
 		return err
 	}
-	if name := repeatedField(b); name != "" {
-		return fmt.Errorf("%w: %.100q", errRepeated, name)
+	if !list { // the entries of a list are looked at one by one
+		if name := repeatedField(b); name != "" {
+			return fmt.Errorf("%w: %.100q", errRepeated, name)
+		}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
 	return w.EndReadTimeout()
