@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -189,6 +190,8 @@ func originText(s inspect.Subscription) string {
 		return "of the configuration"
 	case s.Origin == vokter.OriginAPI:
 		return "made at run time"
+	case flow.MadeAtRunTime(s.Origin):
+		return "made by the list " + strings.TrimPrefix(s.Origin, flow.ListOrigin(""))
 	case s.Origin == "" || s.FollowedFrom != "":
 		return ""
 	}

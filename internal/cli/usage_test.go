@@ -20,7 +20,7 @@ func TestUsage(t *testing.T) {
 		{"", "no verb is given; to begin with, write one of\n  vokter-stream demo "},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"help lnt", `unknown verb "lnt"; did you mean "lint"?`},
-		{"devour x", `unknown verb "devour"; known are backup, cancel, check, completion, demo,`},
+		{"devour x", `unknown verb "devour"; known are apply, backup, cancel, check, completion, demo,`},
 		{"watch", "no URL is given"},
 		{"watch example a", `"example" is not an absolute URL such as https://example.com/page`},
 		{"watch usage_test.go a", "usage_test.go is a path; write the file as a URL: file:///"},
