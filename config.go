@@ -13,7 +13,6 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sources/browser"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -77,7 +76,9 @@ type Config struct {
 	// nobody watches, and that Documents does not keep, is dropped. Where a source has a method
 	// Validate() error, New calls it and returns its error.
 	Sources map[string]pipeline.Source
-	// Fetchers replace the built-in fetcher for the URL schemes that they serve, or add schemes.
+	// Fetchers replace the built-in fetcher for the URL schemes that they serve, or add schemes. One that
+	// fetches only some pages of a scheme, such as sources/browser, hands the others over to
+	// FetchRequest.Next. Where a fetcher has a method Gauges() []flow.Gauge, Router.Gauges has them too.
 	Fetchers []pipeline.Fetcher
 	// Readers replace the built-in readers for the content types that they read, or add types.
 	Readers []pipeline.Reader
@@ -91,9 +92,6 @@ type Config struct {
 	// Access says, by names of its own, how the built-in fetcher reaches hosts and pages that ask
 	// for headers, cookies, a login, a proxy or a client certificate.
 	Access map[string]httpsource.Access
-	// Browser says which pages are opened in a browser, and how. Allow, UserAgent and MaxBody are those
-	// of Fetch.
-	Browser browser.Config
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
 	// Expire says when the clients of a failing page are told, and when its subscriptions end.

@@ -17,7 +17,7 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "internal/store", "pipeline/text", "stages", "sources/browser", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "internal/store", "pipeline/text", "stages", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
 	{pkg: "voktertest", may: []string{"", "pipeline", "pipeline/pageurl"}},
 	{pkg: "inspect", may: []string{"internal/delivery", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},

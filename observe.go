@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sources/browser"
 )
 
 // Observe calls o with what the stages of this process do, after the commit, until the returned
@@ -72,7 +71,11 @@ func (r *Router) Gauges() []flow.Gauge {
 	}
 	select {
 	case <-r.running:
-		all = append(all, browserGauges(r.stages.browserFetcher.Stats())...)
+		for _, f := range r.cfg.Fetchers {
+			if g, ok := f.(interface{ Gauges() []flow.Gauge }); ok {
+				all = append(all, g.Gauges()...)
+			}
+		}
 		due, parked := r.stages.delivery.Backlog(0)
 		stuck, _ := r.readers.Stuck()
 		all = append(all,
@@ -88,21 +91,4 @@ func (r *Router) Gauges() []flow.Gauge {
 		}
 		return all
 	}
-}
-
-// browserGauges returns the metrics of the browser.
-func browserGauges(s browser.Stats) []flow.Gauge {
-	all := []flow.Gauge{
-		{Name: "vokter_browser_open_pages", Help: "Pages that are open in the browser.", Value: float64(s.Open)},
-		{Name: "vokter_browser_waiting_pages", Help: "Pages that wait for a tab of the browser.", Value: float64(s.Waiting)},
-		{Name: "vokter_browser_memory_bytes", Help: "Memory of the browsers of all open pages, in bytes; 0 except on Linux.", Value: float64(s.Memory)},
-		{Name: "vokter_browser_opened_total", Help: "Pages that were opened in the browser.", Value: float64(s.Opened)},
-	}
-	for _, l := range browser.Limits {
-		all = append(all, flow.Gauge{
-			Name: "vokter_browser_ended_total", Help: "Pages in the browser that a limit ended.",
-			Labels: map[string]string{"limit": string(l)}, Value: float64(s.Ended[l]),
-		})
-	}
-	return all
 }

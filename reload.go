@@ -16,7 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Reload applies the Subscriptions, Documents, Access, Browser.Pages, Sinks, Readers, Health, Changes,
+// Reload applies the Subscriptions, Documents, Access, Sinks, Readers, Health, Changes,
 // Delivery, Expire, Language and PublicURL of cfg to a running Router. It copies them, as New does, so cfg may be the
 // Config of New, changed in place. A subscription that is missing in
 // cfg is cancelled. One that differs is replaced, with the current version as its baseline.
@@ -25,7 +25,7 @@ import (
 // Those that are still refused have no line; the Logger gets a warning of each.
 //
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
-// effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch, Browser,
+// effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
 // Retention, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
 // functions stay those of New, without a line. Checks that begin later use the new Readers, which
 // have no line either, since they have no names; nor has PublicURL. Where cfg is invalid or cannot be
@@ -55,7 +55,6 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	// Sinks come before subscriptions, so that no notification names a sink that does not exist yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.deliveryPolicy())
 	r.readers.Replace(cfg.Readers...)
-	r.stages.browserFetcher.SetPages(cfg.Browser.Pages)
 	r.stages.index.SetExpiry(cfg.Expire.toPipeline(), cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	refused := r.stages.index.TakeRefused()
@@ -196,16 +195,6 @@ func describeOtherChanges(old, cfg *Config) []string {
 			add("access removed: %s", name)
 		}
 	}
-	for _, page := range slices.Sorted(maps.Keys(cfg.Browser.Pages)) {
-		if !reflect.DeepEqual(old.Browser.Pages[page], cfg.Browser.Pages[page]) {
-			add("fetch changed: %s", page)
-		}
-	}
-	for _, page := range slices.Sorted(maps.Keys(old.Browser.Pages)) {
-		if _, ok := cfg.Browser.Pages[page]; !ok {
-			add("fetch changed: %s", page)
-		}
-	}
 	if !slices.Equal(old.Health, cfg.Health) {
 		add("health changed: %v", cfg.Health)
 	}
@@ -237,7 +226,6 @@ func describeChangesAtRestart(old, cfg *Config) []string {
 	later("min_free", old.MinFree == cfg.MinFree)
 	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
-	later("browser", old.Browser.SameProcess(cfg.Browser))
 	later("retention", old.Retention == cfg.Retention)
 	later("checks", old.Checks == cfg.Checks)
 	later("every", reflect.DeepEqual(old.Every, cfg.Every))

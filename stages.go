@@ -1,7 +1,6 @@
 package vokter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -18,7 +17,6 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/diff"
@@ -31,16 +29,15 @@ import (
 
 // stages are the processors of one Run.
 type stages struct {
-	httpFetcher    *httpsource.Fetcher // the built-in fetcher
-	browserFetcher *browser.Fetcher    // around httpFetcher
-	fileFetcher    *filesource.Fetcher // nil where no files may be read
-	fetch          *fetch.Stage
-	index          *index.Stage
-	diff           *diff.Processor
-	match          *match.Processor
-	delivery       *delivery.Delivery
-	deadLetters    *delivery.DeadLetters
-	health         *healthStage
+	httpFetcher *httpsource.Fetcher
+	fileFetcher *filesource.Fetcher // nil where no files may be read
+	fetch       *fetch.Stage
+	index       *index.Stage
+	diff        *diff.Processor
+	match       *match.Processor
+	delivery    *delivery.Delivery
+	deadLetters *delivery.DeadLetters
+	health      *healthStage
 	// memory is the budget that comparisons of texts share.
 	memory flow.Memory
 }
@@ -82,11 +79,7 @@ func (r *run) buildStages() (*stages, error) {
 	if err := pages.SetAccess(r.liveConfig.Load().Access); err != nil {
 		return nil, err // a file of a certificate changed since Validate
 	}
-	rendering := r.cfg.Browser
-	rendering.Allow, rendering.MaxBody = r.cfg.Fetch.Allow, r.cfg.Fetch.MaxBody
-	rendering.UserAgent = cmp.Or(r.cfg.Fetch.UserAgent, httpsource.DefaultUserAgent(Version()))
-	tabs := browser.New(rendering, pages)
-	fetchers := []pipeline.Fetcher{tabs}
+	fetchers := []pipeline.Fetcher{pages}
 	var files *filesource.Fetcher
 	if r.cfg.usesBuiltInFiles() {
 		files = filesource.New(filesource.Config{Allow: r.cfg.Fetch.Files, MaxBody: r.cfg.Fetch.MaxBody, Logger: log})
@@ -102,11 +95,10 @@ func (r *run) buildStages() (*stages, error) {
 		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer, Memory: budget, Reading: r.poison.readPage, MayLead: pages.MayLead,
 	})
 	return &stages{
-		memory:         budget,
-		httpFetcher:    pages,
-		browserFetcher: tabs,
-		fileFetcher:    files,
-		fetch:          fetching,
+		memory:      budget,
+		httpFetcher: pages,
+		fileFetcher: files,
+		fetch:       fetching,
 		index: index.New(index.Config{
 			Now: r.cfg.Now, Expire: expire, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.pageFilter(), Language: r.cfg.Language,

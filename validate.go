@@ -24,7 +24,7 @@ import (
 
 // Validate returns all that is wrong with c, joined, or nil.
 func (c Config) Validate() error {
-	return errors.Join(c.validateTransport(), c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers(), c.validateAccess(), c.validateBrowser())
+	return errors.Join(c.validateTransport(), c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers(), c.validateAccess())
 }
 
 // validateWork refuses a configuration with which a Router can do nothing, whatever it is asked for.
@@ -146,19 +146,6 @@ func (c Config) validateSubscription(s pipeline.Subscription) error {
 func (c Config) validateAccess() error {
 	if err := httpsource.CheckAccess(c.Access); err != nil {
 		return fmt.Errorf("access: %w", err)
-	}
-	return nil
-}
-
-func (c Config) validateBrowser() error {
-	errs := []error{c.Browser.Check()}
-	for _, page := range slices.Sorted(maps.Keys(c.Browser.Pages)) {
-		if err := c.Browser.Pages[page].Check(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", page, err))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("browser: %w", err)
 	}
 	return nil
 }

@@ -1,19 +1,23 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
+	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sources/browser"
+	httpsource "github.com/vokter/vokter/sources/http"
 )
 
 // convertBrowser checks and converts what f says about the browser. A page is fetched once for all its
-// subscriptions, so those that say how must agree.
-func (d *decoder) convertBrowser(f *yamlFile) browser.Config {
+// subscriptions, so those that say how must agree. It returns nil after a mistake.
+func (d *decoder) convertBrowser(f *yamlFile) *browser.Fetcher {
 	c := f.Browser
+	c.Allow, c.UserAgent = f.Allow.Fetch, cmp.Or(f.Fetch.UserAgent, httpsource.DefaultUserAgent(vokter.Version()))
 	d.failEach("browser", c.Check())
 	from := make(map[string]string) // paths, by page
 	add := func(path, url string, p browser.Page) {
@@ -40,7 +44,11 @@ func (d *decoder) convertBrowser(f *yamlFile) browser.Config {
 		add(fmt.Sprintf("documents[%d]", i), y.URL, browser.Page{Mode: y.Fetch, Steps: y.Steps})
 	}
 	d.warnOfBrowser(c)
-	return c
+	fetcher, err := browser.New(c)
+	if err != nil {
+		return nil // Check has said why
+	}
+	return fetcher
 }
 
 // warnOfBrowser warns where the pages of c that need the browser cannot be opened.

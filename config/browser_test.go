@@ -24,7 +24,7 @@ func TestBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := c.Router.Browser
+	b := c.Browser.Config()
 	p := b.Pages["https://example.com/"]
 	if b.Tabs != 3 || !b.Screenshots || b.Memory != 512<<20 || p.Mode != browser.Rendered || len(p.Steps) != 2 || p.Steps[0].Fill.Value != registry.NewSecret("tops3cret") && p.Steps[0].Fill.Value.Reveal() != "tops3cret" {
 		t.Errorf("got %+v", b)

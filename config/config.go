@@ -23,6 +23,7 @@ import (
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // maxFileBytes is the size of the largest configuration and of the largest secret, in bytes.
@@ -39,6 +40,8 @@ type Config struct {
 	API API
 	// Web has the settings of the web page at Listen.
 	Web Web
+	// Browser opens pages in the browser. It is among the Fetchers of Router.
+	Browser *browser.Fetcher
 	// Rest has the settings of the REST API of the first server; nil means that it is off.
 	Rest *Rest
 	// Transport has the settings of the transport; nil means the local one. The caller opens it.

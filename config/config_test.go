@@ -197,7 +197,10 @@ func TestLoad(t *testing.T) {
 	if len(c.Options) != 2 || c.Options["ops"] == c.Options["team"] {
 		t.Errorf("the digests of the sinks are %x", c.Options)
 	}
-	c.Options = nil
+	if len(c.Router.Fetchers) != 1 || c.Router.Fetchers[0] != c.Browser || !reflect.DeepEqual(c.Browser.Config().Allow, want.Router.Fetch.Allow) {
+		t.Errorf("the fetchers are %v, and the browser is %+v", c.Router.Fetchers, c.Browser)
+	}
+	c.Options, c.Router.Fetchers, c.Browser = nil, nil, nil
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}

@@ -137,7 +137,6 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
 		},
 		Access:   f.Access,
-		Browser:  d.convertBrowser(f),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), Retry: time.Duration(f.Expire.Retry), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health, Changes: f.Changes,
@@ -164,7 +163,9 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 	}
 	c.Documents = d.convertDocuments(f)
 	c.Subscriptions = d.convertSubscriptions(f)
-	return &Config{Router: c, Listen: string(f.Listen)}
+	opened := d.convertBrowser(f)
+	c.Fetchers = []pipeline.Fetcher{opened}
+	return &Config{Router: c, Listen: string(f.Listen), Browser: opened}
 }
 
 // checkListen returns an error if addr is not HOST:PORT with a numeric port. The host may be an IP

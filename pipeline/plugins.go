@@ -40,6 +40,10 @@ type FetchRequest struct {
 	// MaxBody is the size of the largest decoded body that is wanted, in bytes, where that is more
 	// than the Fetcher returns otherwise. 0 means that no more is wanted.
 	MaxBody int64
+	// Next is the Fetcher that would be asked if there were not this one: the one before it in
+	// vokter.Config.Fetchers that has the scheme of URL, or else the built-in one. Nil where there is
+	// none. The fetch stage sets it. A Fetcher hands over the pages to it that it does not fetch itself.
+	Next Fetcher
 }
 
 // Response is a fetched page.

@@ -13,7 +13,6 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/migrate"
-	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 )
@@ -65,13 +64,7 @@ func (a *app) browserPages(cmd *cobra.Command) (map[string]browser.Page, error) 
 		return nil, err
 	}
 	defer closeSinks(c.Router.Sinks)
-	pages := make(map[string]browser.Page, len(c.Router.Browser.Pages))
-	for u, p := range c.Router.Browser.Pages {
-		if u, err = pageurl.Canonical(u); err == nil { // as the configuration has checked
-			pages[u] = p
-		}
-	}
-	return pages, nil
+	return c.Browser.Config().Pages, nil
 }
 
 // exportSubscriptions writes the subscriptions of l, whose pages are fetched as pages says.

@@ -31,7 +31,7 @@ func browserPagesIn(t *testing.T, text string) map[string]browser.Page {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	return c.Router.Browser.Pages
+	return c.Browser.Config().Pages
 }
 
 // TestImportOfAConfiguration: what export writes is no list of another program.

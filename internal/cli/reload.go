@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // configCheckInterval is the interval at which a running pipeline checks its configuration for changes.
@@ -145,8 +146,11 @@ func (r *reloader) reload(ctx context.Context) {
 		}
 		return
 	}
+	pagesBefore := r.started.Browser.Config().Pages
+	r.started.Browser.SetPages(c.Browser.Config().Pages) // before a page is checked for the first time
 	lines, err := r.apply(ctx, c.Router)
 	if err != nil {
+		r.started.Browser.SetPages(pagesBefore)
 		r.applied = last // so that the next tick tries again
 		if r.loggedFailure != r.seen {
 			r.log.Error("the changed configuration cannot be applied yet; trying again", "file", r.path, "err", err)
@@ -182,6 +186,7 @@ func (r *reloader) reload(ctx context.Context) {
 			lines = append(lines, part.name+" changed: this takes effect with the next start")
 		}
 	}
+	lines = append(lines, browserChanges(r.started.Browser, pagesBefore, after.Browser)...)
 	changed := changedSinks(before.Options, after.Options)
 	for _, name := range changed {
 		lines = append(lines, "sink changed: "+name)
@@ -202,6 +207,30 @@ func (r *reloader) reload(ctx context.Context) {
 			r.log.Warn("the pending notifications of a changed sink are attempted when they are due, not at once", "sink", name, "err", err)
 		}
 	}
+}
+
+// browserChanges returns a line for each page that is fetched in another way than before, and one if the browser of now
+// is not started as that of the start is. The line for fetch tells of what both get from there.
+func browserChanges(started *browser.Fetcher, before map[string]browser.Page, now *browser.Fetcher) []string {
+	var lines []string
+	pages := now.Config().Pages
+	all := maps.Clone(before)
+	maps.Copy(all, pages)
+	for _, page := range slices.Sorted(maps.Keys(all)) {
+		was, found := before[page]
+		if is, ok := pages[page]; found != ok || !reflect.DeepEqual(was, is) {
+			lines = append(lines, "fetch changed: "+page)
+		}
+	}
+	own := func(f *browser.Fetcher) browser.Config {
+		c := f.Config()
+		c.Pages, c.Allow, c.UserAgent = nil, nil, ""
+		return c
+	}
+	if !reflect.DeepEqual(own(started), own(now)) {
+		lines = append(lines, "browser changed: this takes effect with the next start")
+	}
+	return lines
 }
 
 // readerChanges returns a line for each reader that was added or removed, or has other options or

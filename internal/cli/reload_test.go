@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // reloadTest is a reloader whose looks and hangups the test makes, in a bubble of synctest.
@@ -34,9 +36,13 @@ func newReloadTest(t *testing.T, path string) *reloadTest {
 	r := new(reloadTest)
 	files := new(fileSet)
 	used := digestContent(path, files)
+	started, err := config.Parse(path, []byte("data: a\n"), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.reloader = &reloader{
 		path: path, files: files, ticks: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), applied: used, seen: used,
-		started: new(config.Config), now: new(config.Config),
+		started: started, now: started,
 		load: func() (*config.Config, error) {
 			r.loads++
 			files.reset()
@@ -140,6 +146,30 @@ func testReloadOfAFileThatIsGone(t *testing.T) {
 	r.tick(4)
 	if log := r.log.String(); r.loads != 0 || strings.Count(log, "the configuration file cannot be read") != 1 {
 		t.Errorf("%d loads, logged %s", r.loads, log)
+	}
+}
+
+// TestReloadOfPagesInTheBrowser changes how a page is opened: at once where the rest can be applied.
+func TestReloadOfPagesInTheBrowser(t *testing.T) {
+	synctest.Test(t, testReloadOfPagesInTheBrowser)
+}
+
+func testReloadOfPagesInTheBrowser(t *testing.T) {
+	const page = "documents: [{url: https://example.com/, keep: true, fetch: %s}]\n"
+	r := newReloadTest(t, file(t, "c.yaml", fmt.Sprintf(page, "http")))
+	mode := func() browser.Mode { return r.started.Browser.Config().Pages["https://example.com/"].Mode }
+	r.refuse = errors.New("the disk is full")
+	r.write(t, fmt.Sprintf(page, "auto")+"browser: {tabs: 3}\n")
+	r.tick(3)
+	if mode() == browser.Auto {
+		t.Errorf("the mode is %s though the configuration was not applied", mode())
+	}
+	r.refuse = nil
+	r.tick(3)
+	log := r.log.String()
+	if mode() != browser.Auto || strings.Count(log, "fetch changed: https://example.com/") != 1 ||
+		strings.Count(log, "browser changed: this takes effect with the next start") != 1 {
+		t.Errorf("the mode is %s, logged %s", mode(), log)
 	}
 }
 

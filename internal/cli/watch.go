@@ -24,6 +24,7 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
+	httpsource "github.com/vokter/vokter/sources/http"
 )
 
 // printerSinkName is the name of the sink of watch and demo.
@@ -80,14 +81,17 @@ func (f watchFlags) setBrowser(cfg *vokter.Config, url string) error {
 	if err := page.Check(); err != nil {
 		return fmt.Errorf("--%w", err)
 	}
-	cfg.Browser = browser.Config{NoSandbox: f.noSandbox, Pages: map[string]browser.Page{url: page}}
-	if f.fetch == browser.HTTP {
-		return nil
+	c := browser.Config{
+		NoSandbox: f.noSandbox, Pages: map[string]browser.Page{url: page}, Allow: cfg.Fetch.Allow, UserAgent: httpsource.DefaultUserAgent(vokter.Version()),
 	}
-	if err := cfg.Browser.Ready(); err != nil {
-		return err
+	if page.NeedsBrowser() {
+		if err := c.Ready(); err != nil {
+			return err
+		}
 	}
-	return nil
+	opened, err := browser.New(c)
+	cfg.Fetchers = []pipeline.Fetcher{opened}
+	return err
 }
 
 func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, how watchFlags) error {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"reflect"
 	"time"
 
 	"github.com/andybalholm/cascadia"
@@ -103,16 +102,10 @@ type Config struct {
 	Pages map[string]Page
 	// Allow lists networks that the browser may connect to besides public addresses.
 	Allow []netip.Prefix
-	// UserAgent is appended to the browser's own.
+	// UserAgent is appended to the browser's own. Default: nothing is.
 	UserAgent string
 	// MaxBody is the size of the largest page, in bytes. 0 means 10 MiB.
 	MaxBody int64
-}
-
-// SameProcess reports whether c and other differ in Pages at most.
-func (c Config) SameProcess(other Config) bool {
-	c.Pages, other.Pages = nil, nil
-	return reflect.DeepEqual(c, other)
 }
 
 // Check returns all that is wrong with c as joined *pipeline.FieldErrors, or nil. It does not look at

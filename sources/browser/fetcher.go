@@ -11,10 +11,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,32 +31,40 @@ import (
 // minDocumentWords is how many words a page with scripts has at least that Auto takes for a document.
 const minDocumentWords = 50
 
-// Fetcher fetches pages over http and https: those of Config.Pages as they say, all others with Plain.
-// It is safe for concurrent use.
+// Fetcher fetches pages over http and https: those of Config.Pages as they say, and all others with
+// FetchRequest.Next. It is safe for concurrent use.
 type Fetcher struct {
-	config Config
-	plain  pipeline.Fetcher
-	pages  atomic.Pointer[map[string]Page]
-	tabs   chan struct{}
-	counts statsCounter
+	config  Config
+	pages   atomic.Pointer[map[string]Page]
+	tabs    chan struct{}
+	counts  statsCounter
+	cleanUp sync.Once
 }
 
 var _ pipeline.Fetcher = (*Fetcher)(nil)
 
-// New returns a Fetcher that fetches pages without a browser with plain. c must be one that Check
-// accepts.
-func New(c Config, plain pipeline.Fetcher) *Fetcher {
+// New returns a Fetcher, for the Fetchers of a vokter.Config. It starts no browser. Its error is that of Check, and
+// names what is wrong with Pages.
+func New(c Config) (*Fetcher, error) {
+	errs := []error{c.Check()}
+	for _, page := range slices.Sorted(maps.Keys(c.Pages)) {
+		if err := c.Pages[page].Check(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", page, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("browser: %w", err)
+	}
 	c.Tabs = cmp.Or(c.Tabs, 2)
 	c.Memory = cmp.Or(c.Memory, 1<<30)
 	c.Timeout = cmp.Or(c.Timeout, 25*time.Second)
 	if c.MaxBody <= 0 {
 		c.MaxBody = 10 << 20
 	}
-	f := &Fetcher{config: c, plain: plain, tabs: make(chan struct{}, c.Tabs)}
+	f := &Fetcher{config: c, tabs: make(chan struct{}, c.Tabs)}
 	f.counts.Ended = make(map[Limit]int)
 	f.SetPages(c.Pages)
-	removeAbandonedProfiles()
-	return f
+	return f, nil
 }
 
 // SetPages replaces Config.Pages for the fetches that begin later.
@@ -66,8 +78,16 @@ func (f *Fetcher) SetPages(pages map[string]Page) {
 	f.pages.Store(&canonical)
 }
 
-// Schemes returns those of the fetcher without a browser.
-func (f *Fetcher) Schemes() []string { return f.plain.Schemes() }
+// Config returns the Config of New with its defaults and with the Pages of now, by their canonical URLs. Pages must not
+// be changed.
+func (f *Fetcher) Config() Config {
+	c := f.config
+	c.Pages = *f.pages.Load()
+	return c
+}
+
+// Schemes returns http and https.
+func (f *Fetcher) Schemes() []string { return []string{"http", "https"} }
 
 // browserAccess is Response.Access of pages that the browser opened.
 const browserAccess = "browser"
@@ -75,9 +95,12 @@ const browserAccess = "browser"
 // Fetch fetches r. If ctx is cancelled it returns the error of ctx. A page from the browser has no
 // validators: each check opens it.
 func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	if r.Next == nil {
+		return pipeline.Response{}, errNoNext
+	}
 	page := (*f.pages.Load())[r.URL]
 	if r.Page != "" && r.Page != r.URL { // robots.txt
-		return f.plain.Fetch(ctx, r)
+		return r.Next.Fetch(ctx, r)
 	}
 	switch page.Mode {
 	case Rendered:
@@ -85,12 +108,15 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	case Auto:
 		return f.fetchAuto(ctx, r)
 	}
-	return f.plain.Fetch(ctx, r)
+	return r.Next.Fetch(ctx, r)
 }
+
+// errNoNext says what a caller that is no Router forgot.
+var errNoNext = errors.New("browser: FetchRequest.Next is nil; set it to the fetcher of the pages that need no browser")
 
 // fetchAuto fetches r, and opens it in the browser where it is a shell.
 func (f *Fetcher) fetchAuto(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
-	resp, err := f.plain.Fetch(ctx, r)
+	resp, err := r.Next.Fetch(ctx, r)
 	if err != nil || resp.Status != http.StatusOK || !isHTML(resp.Header.Get("Content-Type")) {
 		return resp, err
 	}
@@ -149,6 +175,7 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 	if err != nil {
 		return pipeline.Response{}, unavailableError(err)
 	}
+	f.cleanUp.Do(removeAbandonedProfiles)
 	if err := f.acquireTab(ctx); err != nil {
 		return pipeline.Response{}, err
 	}
@@ -164,7 +191,7 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 		return pipeline.Response{}, err
 	}
 	if !isHTML(doc.mime) {
-		return f.plain.Fetch(ctx, r)
+		return r.Next.Fetch(ctx, r)
 	}
 	return pipeline.Response{
 		URL: doc.url, Status: http.StatusOK, Access: browserAccess,

@@ -58,12 +58,21 @@ func (s *website) fetcher(t *testing.T, page Page, change func(*Config)) *Fetche
 	if _, err := c.Find(); err != nil && c.Path == "" {
 		t.Skip(err)
 	}
-	return New(c, httpsource.New(httpsource.Config{Allow: c.Allow}))
+	f, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// request asks f for the page at url as a Router does.
+func request(f *Fetcher, url string) pipeline.FetchRequest {
+	return pipeline.FetchRequest{URL: url, Next: httpsource.New(httpsource.Config{Allow: f.config.Allow})}
 }
 
 func fetchText(t *testing.T, f *Fetcher, url string) (string, error) {
 	t.Helper()
-	resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: url})
+	resp, err := f.Fetch(t.Context(), request(f, url))
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +126,7 @@ func TestScreenshots(t *testing.T) {
 	})
 	for _, on := range []bool{false, true} {
 		f := s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Screenshots = on })
-		resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: s.URL + "/"})
+		resp, err := f.Fetch(t.Context(), request(f, s.URL+"/"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +139,8 @@ func TestScreenshots(t *testing.T) {
 		}
 	}
 	plain := newWebsite(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<h1>Price 95 EUR</h1>") })
-	resp, err := plain.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Screenshots = true }).Fetch(t.Context(), pipeline.FetchRequest{URL: plain.URL + "/"})
+	f := plain.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Screenshots = true })
+	resp, err := f.Fetch(t.Context(), request(f, plain.URL+"/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +318,9 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("JSON: %v, %s", err, body)
 	}
 	no := errors.New("no")
-	_, err = f.Fetch(t.Context(), pipeline.FetchRequest{URL: s.URL + "/", Redirect: func(context.Context, string) error { return no }})
+	asking := request(f, s.URL+"/")
+	asking.Redirect = func(context.Context, string) error { return no }
+	_, err = f.Fetch(t.Context(), asking)
 	if err == nil {
 		t.Error("a redirect that is not permitted was followed")
 	}
@@ -357,7 +369,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := f.Fetch(short, pipeline.FetchRequest{URL: s.URL + "/"}); classOfError(err) != pipeline.FailBusy || f.Stats().Ended[LimitTabs] != 1 {
+	if _, err := f.Fetch(short, request(f, s.URL+"/")); classOfError(err) != pipeline.FailBusy || f.Stats().Ended[LimitTabs] != 1 {
 		t.Errorf("without a tab: %v, %+v", err, f.Stats())
 	}
 	close(hang)

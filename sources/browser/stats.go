@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Limit is a bound that ends a page which passes it.
@@ -72,4 +74,22 @@ func (f *Fetcher) Stats() Stats {
 		s.Ended[l] = f.counts.Ended[l]
 	}
 	return s
+}
+
+// Gauges returns Stats as the metrics that docs/metrics.md describes.
+func (f *Fetcher) Gauges() []flow.Gauge {
+	s := f.Stats()
+	all := []flow.Gauge{
+		{Name: "vokter_browser_open_pages", Help: "Pages that are open in the browser.", Value: float64(s.Open)},
+		{Name: "vokter_browser_waiting_pages", Help: "Pages that wait for a tab of the browser.", Value: float64(s.Waiting)},
+		{Name: "vokter_browser_memory_bytes", Help: "Memory of the browsers of all open pages, in bytes; 0 except on Linux.", Value: float64(s.Memory)},
+		{Name: "vokter_browser_opened_total", Help: "Pages that were opened in the browser.", Value: float64(s.Opened)},
+	}
+	for _, l := range Limits {
+		all = append(all, flow.Gauge{
+			Name: "vokter_browser_ended_total", Help: "Pages in the browser that a limit ended.",
+			Labels: map[string]string{"limit": string(l)}, Value: float64(s.Ended[l]),
+		})
+	}
+	return all
 }

@@ -38,7 +38,7 @@ type Config struct {
 	Poster flow.Poster
 	// Owned says whether this process owns a page now. It must not block.
 	Owned func(page string) bool
-	// Fetchers fetch pages. The last one of a scheme is used.
+	// Fetchers fetch pages. The last one of a scheme is used; the one before it is its FetchRequest.Next.
 	Fetchers []pipeline.Fetcher
 	// Readers read them.
 	Readers *Readers
@@ -125,7 +125,7 @@ func New(c Config) *Stage {
 	}
 	for _, f := range c.Fetchers {
 		for _, scheme := range f.Schemes() {
-			s.fetchers[scheme] = f
+			s.fetchers[scheme] = chainedFetcher{f, s.fetchers[scheme]}
 		}
 	}
 	s.robots = newRobots(cmp.Or(c.UserAgent, "vokter"), c.Now, c.Timeout, func(ctx context.Context, url, page string) (pipeline.Response, error) {
@@ -137,6 +137,17 @@ func New(c Config) *Stage {
 		return f.Fetch(ctx, pipeline.FetchRequest{URL: url, Page: page})
 	})
 	return s
+}
+
+// chainedFetcher tells a Fetcher which one it stands before.
+type chainedFetcher struct {
+	pipeline.Fetcher
+	next pipeline.Fetcher
+}
+
+func (c chainedFetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	r.Next = c.next
+	return c.Fetcher.Fetch(ctx, r)
 }
 
 // noFetcherError is the error for a URL of a scheme without a Fetcher.
