@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 )
 
 // typesInFiles are the types whose value can stand in a file of its own.
@@ -112,8 +113,8 @@ func (d *decoder) decodeSecret(n ast.Node, v *registry.Secret, path string) {
 
 // decodeTemplate fills v from source, which stands at n.
 func (d *decoder) decodeTemplate(n ast.Node, v *registry.Template, path, source string) {
-	*v = registry.Template(source)
-	if err := render.TryTemplate(source); err != nil {
+	*v = templates.New(source)
+	if err := render.TryTemplate(*v); err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
@@ -110,10 +111,11 @@ func TestTemplates(t *testing.T) {
 		}
 		return path
 	}
-	for _, tt := range []struct{ options, source, mistake string }{
-		{"template: '{{.title}}'", "{{.title}}", ""},
-		{"template: |\n        {{.title}}\n        {{.url}}", "{{.title}}\n{{.url}}", ""},
-		{"template_file: " + file("good", "{{.title}} ${HOME}\n"), "{{.title}} ${HOME}", ""},
+	n := pipeline.Notification{URL: "https://example.com/", Title: "Terms"}
+	for _, tt := range []struct{ options, text, mistake string }{
+		{"template: '{{.title}}'", "Terms", ""},
+		{"template: |\n        {{.title}}\n        {{.url}}", "Terms\nhttps://example.com/", ""},
+		{"template_file: " + file("good", "{{.title}} ${HOME}\n"), "Terms ${HOME}", ""},
 		{"template: '{{.title'", "", "c.yaml:4:17: sinks.a.people.template: line 1: unclosed action"},
 		{"template: '{{.titel}}'", "", `c.yaml:4:17: sinks.a.people.template: fails for an ordinary notification: line 1: there is no field "titel"`},
 		{"template: '{{range 9}}{{end}}'", "", "c.yaml:4:17: sinks.a.people.template: line 1: range goes over a field"},
@@ -130,8 +132,13 @@ func TestTemplates(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.mistake) {
 				t.Errorf("%s: got %v, want %q", tt.options, err, tt.mistake)
 			}
-		case err != nil || strings.TrimSpace(string(got.Template)) != tt.source:
-			t.Errorf("%s: got %q, %v", tt.options, string(got.Template), err)
+		case err != nil:
+			t.Errorf("%s: %v", tt.options, err)
+		default:
+			compiled, err := render.CompileTemplate("template", got.Template)
+			if text, ok := compiled.Render(t.Context(), n); !ok || text != tt.text {
+				t.Errorf("%s: got %q, %v, want %q", tt.options, text, err, tt.text)
+			}
 		}
 	}
 }

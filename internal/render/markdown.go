@@ -161,9 +161,9 @@ func Mrkdwn(s string) string { return mrkdwnEscapes.Replace(s) }
 // HTML escapes s for the text of HTML and the values of its attributes.
 func HTML(s string) string { return html.EscapeString(s) }
 
-// escapeMarkdown escapes s for the Markdown of Discord, Mattermost and Gotify: it formats
+// Markdown escapes s for the Markdown of Discord, Mattermost and Gotify: it formats
 // nothing and mentions nobody.
-func escapeMarkdown(s string) string { return markdownEscapes.Replace(s) }
+func Markdown(s string) string { return markdownEscapes.Replace(s) }
 
 // Target escapes a URL for the target of a link.
 var Target = strings.NewReplacer(

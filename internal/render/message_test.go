@@ -176,7 +176,7 @@ func TestTestMessage(t *testing.T) {
 
 func TestEncoded(t *testing.T) {
 	for _, s := range []string{"", "plain <&> ä😀", "\"\\/\n\r\t\b\f\x00\x1b\x7f\u0085", "\u2028\u2029\u202a", "\uFFFD"} {
-		quoted, err := encode(s)
+		quoted, err := JSON(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,10 +327,6 @@ https://shop.example.com/lamp
 ~ Price 101.00 -> 99.00 EUR (below 100)`
 	if got := MessageOf(n, Budget{}).Plain(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	got, ok := NewTemplate(`{{range .items}}{{.value.old}} to {{.value.new}}; {{end}}`).Render(t.Context(), n)
-	if want := "120.00 to 95.00; 101.00 to 99.00;"; !ok || got != want {
-		t.Errorf("a template: got %q, want %q", got, want)
 	}
 	n.URL, n.Items[0].URL, n.Items[1].URL = "", "https://shop.example.com/lamp", "https://shop.example.com/desk"
 	if got := MessageOf(n, Budget{}).Plain(); !strings.Contains(got, "shop.example.com/desk): Price 101.00 -> 99.00 EUR (below 100)") {

@@ -219,9 +219,12 @@ type Connection struct {
 	Client *http.Client `yaml:"-"`
 }
 
-// Template is the source of a template in the syntax of text/template for the messages of a
-// sink. docs/sinks describes its functions and names. Empty means the sink's own layout.
-type Template string
+// Template is a template for the messages of a sink, which New of package pipeline/templates makes of its source. Nil
+// means the sink's own layout.
+type Template interface {
+	// Validate returns the mistake in the template, or nil.
+	Validate() error
+}
 
 const redacted = "REDACTED"
 

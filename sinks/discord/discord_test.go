@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/discord"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -165,7 +166,7 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, acceptAnswer)
-	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: "**Look:** [{{.title}}]({{.url}}) @everyone"}
+	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: templates.New("**Look:** [{{.title}}]({{.url}}) @everyone")}
 	c.Connection = chattest.Local
 	s, err := discord.New(c)
 	if err != nil {

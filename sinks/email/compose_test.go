@@ -22,7 +22,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
-	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 )
 
 // docs/images/email.png is the HTML part of a notification, as TestHTMLPart sends it. To
@@ -267,13 +267,13 @@ func TestTemplates(t *testing.T) {
 		{"", "<p>{{.title}}</p>", map[string]string{"text/html": "<p>&lt;b a=&#34;b&#34;&gt;{{.url}}&lt;/b&gt;</p>\r\n"}},
 		{"a", "<p>b</p>", map[string]string{"text/plain": "a\r\n", "text/html": "<p>b</p>"}},
 	} {
-		got := deliverAll(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = registry.Template(tt.text), registry.Template(tt.html) }, n)[0].parts
+		got := deliverAll(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = templates.New(tt.text), templates.New(tt.html) }, n)[0].parts
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("%q and %q: got %q, want %q", tt.text, tt.html, got, tt.want)
 		}
 	}
 	a := &attempt{}
-	got := deliverAll(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = "{{.health.event}}" }, n)[0].parts
+	got := deliverAll(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = templates.New("{{.health.event}}") }, n)[0].parts
 	if len(got) != 2 || len(a.degraded) != 1 {
 		t.Errorf("a template that fails gives %q, told as %q; want the built-in parts, told once", got, a.degraded)
 	}
@@ -316,7 +316,7 @@ func TestSubjectTemplate(t *testing.T) {
 	} {
 		a := &attempt{}
 		got := deliverAll(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) {
-			c.SubjectPrefix, c.Subject = "[v]", registry.Template(source)
+			c.SubjectPrefix, c.Subject = "[v]", templates.New(source)
 		}, n)[0].header.Get("Subject")
 		if got != want || (len(a.degraded) > 0) != (want == builtIn) {
 			t.Errorf("%s: got %q, degraded for %q, want %q", source, got, a.degraded, want)

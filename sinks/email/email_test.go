@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/test/beside"
 )
 
@@ -79,8 +80,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.ListUnsubscribe = "mailto:a@example.com\r\nX: y" }, []string{"list_unsubscribe"}},
 		{func(c *Config) { c.SubjectPrefix = "a\r\nX: y" }, []string{"subject_prefix"}},
 		{func(c *Config) { c.SubjectPrefix = strings.Repeat("x", 61) }, []string{"subject_prefix"}},
-		{func(c *Config) { c.Subject = "{{range 9}}{{end}}" }, []string{"subject"}},
-		{func(c *Config) { c.Template, c.TemplateHTML = "{{", "{{nope}}" }, []string{"template", "template_html"}},
+		{func(c *Config) { c.Subject = templates.New("{{range 9}}{{end}}") }, []string{"subject"}},
+		{func(c *Config) { c.Template, c.TemplateHTML = templates.New("{{"), templates.New("{{nope}}") }, []string{"template", "template_html"}},
 	} {
 		c := good
 		tt.alter(&c)

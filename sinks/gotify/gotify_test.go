@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/gotify"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -123,7 +124,7 @@ func TestLongEcho(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"id": 25, "message": m.Message, "title": m.Title})
 	}
-	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: registry.Template("{{.title}}" + strings.Repeat("<", 15_900))}
+	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: templates.New("{{.title}}" + strings.Repeat("<", 15_900))}
 	if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Error(err)
 	}
@@ -144,7 +145,7 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalS
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, acceptAnswer)
-	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: registry.Template("Look: " + strings.Repeat("{{.title}}", 1000))}
+	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: templates.New("Look: " + strings.Repeat("{{.title}}", 1000))}
 	if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}

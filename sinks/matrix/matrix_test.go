@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/matrix"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -218,7 +219,7 @@ func TestTemplate(t *testing.T) {
 	} {
 		r := chattest.NewReceiver(t, acceptAnswer)
 		a := &chattest.Attempt{}
-		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: registry.Template(source)}
+		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: templates.New(source)}
 		if err := chattest.Build(t, matrix.New, c).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}

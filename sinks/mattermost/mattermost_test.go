@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/mattermost"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -154,7 +155,7 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, acceptAnswer)
-	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: "**Look:** [{{.title}}]({{.url}}) @channel <!here>"}
+	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: templates.New("**Look:** [{{.title}}]({{.url}}) @channel <!here>")}
 	n := chattest.Notification()
 	n.URL = strings.Replace(n.URL, "/item", "/@shop/item", 1)
 	if err := chattest.Build(t, mattermost.New, c).Deliver(t.Context(), n); err != nil {

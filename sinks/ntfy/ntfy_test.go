@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/ntfy"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -182,7 +183,7 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalS
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, acceptAnswer)
-	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/t"), Template: registry.Template("Look: {{.title}}" + strings.Repeat("ä", 3000))}
+	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/t"), Template: templates.New("Look: {{.title}}" + strings.Repeat("ä", 3000))}
 	if err := chattest.Build(t, ntfy.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}

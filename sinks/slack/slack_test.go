@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/test/slackfake"
 )
 
@@ -204,7 +205,14 @@ func TestLayoutNeverCostsAnAlert(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	n := sample()
 	n.Title = "<!channel> & co"
-	tmpl := render.NewTemplate("*{{.title}}* <{{.url}}|look>")
+	compile := func(source string) render.Template {
+		compiled, err := render.CompileTemplate("template", templates.New(source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compiled
+	}
+	tmpl := compile("*{{.title}}* <{{.url}}|look>")
 	for _, way := range []string{"bot", "webhook"} {
 		fake := slackfake.Start(t, nil)
 		s := bothKinds(fake, "C1")[way]
@@ -216,7 +224,7 @@ func TestTemplate(t *testing.T) {
 		}
 		// One that cannot be used does not cost the alert.
 		for _, source := range []string{"{{.nothing}}", strings.Repeat("long ", 800)} {
-			s.template = render.NewTemplate(source)
+			s.template = compile(source)
 			a := &testAttempt{}
 			if err := s.Deliver(pipeline.WithAttempt(t.Context(), a), n); err != nil {
 				t.Fatal(err)
@@ -265,7 +273,7 @@ func TestConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Config{
 				Token: registry.NewSecret(tt.token), Channel: tt.channel, APIURL: tt.api, WebhookURL: registry.NewSecret(tt.hook),
-				Thread: tt.thread, Template: registry.Template(tt.template),
+				Thread: tt.thread, Template: templates.New(tt.template),
 			}
 			s, err := New(c)
 			if len(tt.wrong) == 0 {

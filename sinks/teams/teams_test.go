@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/teams"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -212,7 +213,7 @@ func TestTemplate(t *testing.T) {
 		"{{range .diffs}}{{trunc 30 .keyword}}{{end}}": "out of stockstockzeusboom{\u200b{DATE(1)}} $\u200b{x}|",
 	} {
 		r := chattest.NewReceiver(t, acceptAnswer)
-		s, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: registry.Template(source), Connection: chattest.Local})
+		s, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: templates.New(source), Connection: chattest.Local})
 		if err != nil {
 			t.Fatal(err)
 		}

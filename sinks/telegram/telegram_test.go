@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/telegram"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -215,7 +216,7 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, acceptAnswer)
 	c := localConfig(r.URL)
-	c.Template = registry.Template("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
+	c.Template = templates.New("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
 	n := chattest.Notification()
 	n.Diffs = n.Diffs[3:4]
 	if err := chattest.Build(t, telegram.New, c).Deliver(t.Context(), n); err != nil {

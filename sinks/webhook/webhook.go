@@ -258,10 +258,10 @@ func (w *Webhook) setBody(c Config, bad *outbound.Mistakes) {
 		}
 	}
 	switch {
-	case c.Body == "" && c.ContentType != "":
+	case c.Body == nil && c.ContentType != "":
 		bad.Addf("content_type", "it goes with body; add that, or leave content_type out")
 		return
-	case c.Body == "":
+	case c.Body == nil:
 		return
 	case c.Format != "" || c.Mode != "":
 		bad.Addf("body", "it takes the place of format and mode; leave those out")

@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/templates"
 	"github.com/vokter/vokter/sinks/mattermost"
 )
 
@@ -38,7 +39,7 @@ func TestFailingTemplateCostsNoAlert(t *testing.T) {
 		}))
 		defer team.Close()
 		sink, err := mattermost.New(mattermost.Config{
-			WebhookURL: registry.NewSecret(team.URL + "/hooks/abcdefgh"), Template: registry.Template(tt.template),
+			WebhookURL: registry.NewSecret(team.URL + "/hooks/abcdefgh"), Template: templates.New(tt.template),
 			Connection: registry.Connection{Client: http.DefaultClient},
 		})
 		if err != nil {

@@ -1,8 +1,6 @@
-package render
+package templates
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,15 +9,14 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/vokter/vokter/internal/render"
 )
 
 // maxValue is the largest result of a function, in bytes.
 const maxValue = 64 << 10
 
-var (
-	errLarge     = errors.New("the result has more than 64 KB")
-	errLargeJSON = errors.New("the result has more than 1 MB")
-)
+var errLarge = errors.New("the result has more than 64 KB")
 
 // sinkEscape is the name of the function that is applied to each printed value, and a prefix for
 // the functions that replace those of escapeNames at the end of a pipeline. A template cannot call them,
@@ -34,7 +31,7 @@ var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", 
 var escapeNames = []string{"mrkdwn", "html", "markdown"}
 
 // escapeFuncs are the functions of escapeNames for sinks that do not escape.
-var escapeFuncs = map[string]func(string) string{"mrkdwn": Mrkdwn, "html": HTML, "markdown": escapeMarkdown}
+var escapeFuncs = map[string]func(string) string{"mrkdwn": render.Mrkdwn, "html": render.HTML, "markdown": render.Markdown}
 
 // functions are the functions that this package adds. The work of each is proportional to its
 // arguments, and its result has at most maxValue bytes. Errors quote no values, because those
@@ -49,12 +46,12 @@ var functions = template.FuncMap{
 	"date":     date,
 	"replace":  replace,
 	"quote":    func(s string) (string, error) { return limitSize(strconv.Quote(s)) },
-	"json":     encode,
+	"json":     render.JSON,
 	"print":    func(args ...any) (string, error) { return format(fmt.Sprint, args) },
 	"printf":   printf,
-	"mrkdwn":   func(s string) (string, error) { return limitSize(Mrkdwn(s)) },
-	"html":     func(s string) (string, error) { return limitSize(HTML(s)) },
-	"markdown": func(s string) (string, error) { return limitSize(escapeMarkdown(s)) },
+	"mrkdwn":   func(s string) (string, error) { return limitSize(render.Mrkdwn(s)) },
+	"html":     func(s string) (string, error) { return limitSize(render.HTML(s)) },
+	"markdown": func(s string) (string, error) { return limitSize(render.Markdown(s)) },
 }
 
 // functionNames lists the names of all functions that a template may call.
@@ -74,7 +71,7 @@ func trunc(length int, s string) (string, error) {
 	if length < 1 {
 		return "", errors.New("the length must be at least 1")
 	}
-	return Cut(s, length, Runes), nil
+	return render.Cut(s, length, render.Runes), nil
 }
 
 func join(separator string, list []string) (string, error) {
@@ -118,20 +115,6 @@ func replace(old, with, s string) (string, error) {
 		return "", errLarge
 	}
 	return strings.ReplaceAll(s, old, with), nil
-}
-
-// encode returns v, a text, number, list or mapping, as JSON. It has no escapes for HTML.
-func encode(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	if b.Len() > maxBody {
-		return "", errLargeJSON
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 func printf(layout string, args ...any) (string, error) {

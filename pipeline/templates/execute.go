@@ -1,4 +1,4 @@
-package render
+package templates
 
 import (
 	"cmp"
@@ -11,57 +11,35 @@ import (
 	"text/template/parse"
 	"time"
 
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Limits of one execution.
 const (
 	maxOutput = 64 << 10 // bytes
-	maxBody   = 1 << 20  // bytes, if the output is the body of a request
 	maxWrites = 100_000  // iterations and printed values
 	maxTime   = 2 * time.Second
 )
 
-// Render executes the template on n and trims the result. ok is false if there is no template,
-// or it failed or printed nothing: then the sink uses its own layout. A failure is recorded in the
-// attempt of ctx as degraded.
-func (t Template) Render(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
-	return t.RenderFor(ctx, n, nil)
-}
-
-// RenderFor is Render for a sink whose receiver reads markup: every value that the
-// template prints goes through escape, once.
-func (t Template) RenderFor(ctx context.Context, n pipeline.Notification, escape func(string) string) (text string, ok bool) {
-	if t.IsZero() {
-		return "", false
-	}
-	text, err := t.execute(ctx, n, printOptions{escape: escape})
-	if err == nil {
-		return text, true
-	}
-	if !errors.Is(err, context.Canceled) { // a cancelled attempt does not count
-		pipeline.AttemptFrom(ctx).Degraded("the template failed: " + err.Error())
-	}
-	return "", false
-}
-
-func (t Template) execute(ctx context.Context, n pipeline.Notification, how printOptions) (text string, err error) {
-	if t.compiled.err != nil {
-		return "", t.compiled.err
+// Execute executes the template on n and trims the result.
+func (p *program) Execute(ctx context.Context, n pipeline.Notification, how render.PrintOptions) (text string, err error) {
+	if p.err != nil {
+		return "", p.err
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panicked: %v", r)
 		}
 	}()
-	tmpl, err := t.compiled.tmpl.Clone()
+	tmpl, err := p.tmpl.Clone()
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	w := &limitedWriter{ctx: ctx, max: cmp.Or(how.max, maxOutput)}
-	if err := tmpl.Funcs(how.functions()).Execute(w, templateData(n)); err != nil {
+	w := &limitedWriter{ctx: ctx, max: cmp.Or(how.Max, maxOutput)}
+	if err := tmpl.Funcs(printer(how).functions()).Execute(w, templateData(n)); err != nil {
 		if w.err != nil {
 			return "", w.err
 		}
@@ -74,31 +52,21 @@ func (t Template) execute(ctx context.Context, n pipeline.Notification, how prin
 	return text, nil
 }
 
-// printOptions says how to write the values that a template prints.
-type printOptions struct {
-	// escape escapes a value for the receiver. Nil means that values are not escaped.
-	escape func(string) string
-	// composesEscapes says that escape functions in the template are applied before escape. In a sink
-	// with markup of its own they are replaced by escape.
-	composesEscapes bool
-	// max is the largest size of the output, in bytes. 0 means maxOutput.
-	max int
-	// json says that results of the function json are not escaped.
-	json bool
-}
+// printer writes the values that a template prints.
+type printer render.PrintOptions
 
 // functions returns the functions that instrument puts into the template.
-func (p printOptions) functions() template.FuncMap {
+func (p printer) functions() template.FuncMap {
 	m := template.FuncMap{sinkEscape: p.printValue, sinkEscape + "json": func(v any) (any, error) {
-		text, err := encode(v)
-		if err != nil || p.json {
+		text, err := render.JSON(v)
+		if err != nil || p.JSON {
 			return text, err
 		}
 		return p.printValue(text)
 	}}
 	for _, name := range escapeNames {
 		m[sinkEscape+name] = p.printValue
-		if written := escapeFuncs[name]; p.escape == nil || p.composesEscapes {
+		if written := escapeFuncs[name]; p.Escape == nil || p.ComposesEscapes {
 			m[sinkEscape+name] = func(s string) (any, error) {
 				text, err := limitSize(written(s))
 				if err != nil {
@@ -112,11 +80,11 @@ func (p printOptions) functions() template.FuncMap {
 }
 
 // printValue is the function that is applied to each printed value.
-func (p printOptions) printValue(v any) (any, error) {
+func (p printer) printValue(v any) (any, error) {
 	switch s := v.(type) {
 	case string:
-		if p.escape != nil {
-			return limitSize(p.escape(s))
+		if p.Escape != nil {
+			return limitSize(p.Escape(s))
 		}
 		return s, nil
 	case int, float64, bool:

@@ -1,4 +1,4 @@
-package render
+package templates
 
 import (
 	"os"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -51,7 +52,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		"a\nb {{.x":                                   "line 2: unclosed action",
 		strings.Repeat("x", maxSource+1):              "at most 16384",
 	} {
-		err := NewTemplate(source).Validate()
+		err := New(source).Validate()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: got %v, want an error with %q", source, err, want)
 		}
@@ -93,11 +94,11 @@ func TestDataIsText(t *testing.T) {
 			t.Errorf("%s is a %s, which has methods", path, v.Type())
 		}
 	}
-	for _, s := range samples() {
-		if s.notification.Health != nil {
-			s.notification.Health.Receiver, s.notification.Health.URLs = &pipeline.Receiver{Sink: "a"}, []string{"b"}
+	for _, s := range render.Samples() {
+		if s.Notification.Health != nil {
+			s.Notification.Health.Receiver, s.Notification.Health.URLs = &pipeline.Receiver{Sink: "a"}, []string{"b"}
 		}
-		walk("", reflect.ValueOf(templateData(s.notification)))
+		walk("", reflect.ValueOf(templateData(s.Notification)))
 	}
 }
 
@@ -114,13 +115,13 @@ func FuzzTemplate(f *testing.F) {
 	} {
 		f.Add(source)
 	}
-	n := samples()[4].notification
+	n := render.Samples()[4].Notification
 	f.Fuzz(func(t *testing.T, source string) {
-		text := NewTemplate(source)
-		if text.Validate() != nil {
+		text, err := render.CompileTemplate("template", New(source))
+		if err != nil {
 			return
 		}
-		s, _ := text.RenderFor(t.Context(), n, escapeMarkdown)
+		s, _ := text.RenderFor(t.Context(), n, render.Markdown)
 		if len(s) > maxOutput {
 			t.Errorf("it made %d bytes", len(s))
 		}
@@ -134,24 +135,24 @@ func TestEverythingIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, doc, _ := strings.Cut(string(b), "## Templates")
-	all := samples()
+	all := render.Samples()
 	names := make(map[string]bool)
-	for k := range templateData(all[3].notification) {
+	for k := range templateData(all[3].Notification) {
 		names[k] = true
 	}
-	for k := range healthData(all[3].notification.Health) {
+	for k := range healthData(all[3].Notification.Health) {
 		names[k] = true
 	}
-	diffs := diffData(all[2].notification.Diffs)
+	diffs := diffData(all[2].Notification.Diffs)
 	for k := range diffs[0] {
 		names[k] = true
 	}
-	for k := range itemData(all[2].notification.Items, diffs)[0] {
+	for k := range itemData(all[2].Notification.Items, diffs)[0] {
 		names[k] = true
 	}
 	for _, s := range all {
-		if !strings.Contains(doc, "`"+s.notification.Type+"`") {
-			t.Errorf("the type %s is not documented", s.notification.Type)
+		if !strings.Contains(doc, "`"+s.Notification.Type+"`") {
+			t.Errorf("the type %s is not documented", s.Notification.Type)
 		}
 	}
 	for name := range names {

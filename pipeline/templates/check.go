@@ -1,4 +1,4 @@
-package render
+package templates
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"text/template/parse"
 
 	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -244,7 +245,7 @@ func findUnclosed(source string) string {
 		return ""
 	}
 	last := open[len(open)-1]
-	return fmt.Sprintf("line %d: %s has no {{end}}; write one where it ends", last.line, Short(Clean(last.text), 60))
+	return fmt.Sprintf("line %d: %s has no {{end}}; write one where it ends", last.line, render.Short(render.Clean(last.text), 60))
 }
 
 // actionEnd returns the index after the }} of the action that begins at begin, or -1 if there is

@@ -1,4 +1,4 @@
-package render
+package templates
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // testAttempt remembers what a sink said of it.
@@ -22,20 +24,27 @@ func (*testAttempt) Note() string             { return "" }
 func (*testAttempt) SetNote(string)           {}
 func (a *testAttempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
 
+// compileTemplate returns a valid template as sinks have it.
+func compileTemplate(t testing.TB, source string) render.Template {
+	t.Helper()
+	compiled, err := render.CompileTemplate("template", New(source))
+	if err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	return compiled
+}
+
 // renderTemplate renders a valid template, and returns what the attempt was told.
 func renderTemplate(t *testing.T, source string, n pipeline.Notification, escape func(string) string) (string, bool, []string) {
 	t.Helper()
-	text := NewTemplate(source)
-	if err := text.Validate(); err != nil {
-		t.Fatalf("%s: %v", source, err)
-	}
+	text := compileTemplate(t, source)
 	a := new(testAttempt)
 	s, ok := text.RenderFor(pipeline.WithAttempt(t.Context(), a), n, escape)
 	return s, ok, a.degraded
 }
 
 func TestRender(t *testing.T) {
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	n.Title = `Terms & <Conditions>`
 	for source, want := range map[string]string{
 		`{{.status}} {{.type}} {{.client}} {{.version}} {{.language}} {{.host}} {{.url}}`: "ok notification default 7 en example.com https://example.com/terms",
@@ -65,10 +74,20 @@ func TestRender(t *testing.T) {
 }
 
 func TestItemsOfDigest(t *testing.T) {
-	n := samples()[2].notification
+	n := render.Samples()[2].Notification
 	n.Items[1].Diffs = 5 // more than there are
 	got, _, _ := renderTemplate(t, `{{range .items}}{{.version}}:{{range .diffs}} {{.keyword}}{{end}};{{end}}`, n, nil)
 	if want := "6: arbitration;7: refund;"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestValuesOfItems(t *testing.T) {
+	n := pipeline.Notification{Items: []pipeline.Item{
+		{Value: &pipeline.ValueChange{Old: "120.00", New: "95.00"}}, {Value: &pipeline.ValueChange{Old: "101.00", New: "99.00"}},
+	}}
+	got, _, _ := renderTemplate(t, `{{range .items}}{{.value.old}} to {{.value.new}}; {{end}}`, n, nil)
+	if want := "120.00 to 95.00; 101.00 to 99.00;"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -77,7 +96,7 @@ func TestItemsOfDigest(t *testing.T) {
 func TestAddressesHoldNoPassword(t *testing.T) {
 	const secret = "https://user:hunter2@example.com/a"
 	for _, raw := range []string{secret, "ftp://user:hunter2@example.com/a"} {
-		n := samples()[0].notification
+		n := render.Samples()[0].Notification
 		n.URL, n.Health = raw, &pipeline.Health{URL: raw, URLs: []string{raw}}
 		got, ok, _ := renderTemplate(t, `{{.url}} {{.host}} {{.health.url}} {{join " " .health.urls}}`, n, nil)
 		if !ok || strings.Contains(got, "hunter2") || strings.Count(got, "example.com/a") != 3 {
@@ -88,7 +107,7 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 
 // One template without conditions says what there is to say of every sort.
 func TestHealthEventIsAboutAPage(t *testing.T) {
-	got, _, _ := renderTemplate(t, `{{.headline}}: {{.url}}, {{.reason}}`, samples()[3].notification, nil)
+	got, _, _ := renderTemplate(t, `{{.headline}}: {{.url}}, {{.reason}}`, render.Samples()[3].Notification, nil)
 	if want := "failing: https://example.com/terms, checks of this page fail "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q...", got, want)
 	}
@@ -96,7 +115,7 @@ func TestHealthEventIsAboutAPage(t *testing.T) {
 
 // Each value that is printed is escaped once, whoever does it.
 func TestEscapes(t *testing.T) {
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	n.Title, n.Client = "<a&b>", `"&"`
 	for source, want := range map[string]string{
 		`<b> {{.title}}`: "<b> &lt;a&amp;b&gt;",
@@ -114,7 +133,7 @@ func TestEscapes(t *testing.T) {
 		`{{define "d"}}{{.}}{{end}}{{template "d" .title}}`:                "&lt;a&amp;b&gt;",
 		`{{len .diffs}}{{eq 1 1}}`:                                         "2true",
 	} {
-		if got, ok, _ := renderTemplate(t, source, n, Mrkdwn); !ok || got != want {
+		if got, ok, _ := renderTemplate(t, source, n, render.Mrkdwn); !ok || got != want {
 			t.Errorf("%s: got %q, want %q", source, got, want)
 		}
 	}
@@ -122,14 +141,14 @@ func TestEscapes(t *testing.T) {
 
 // One Template serves many deliveries at once, each with the escape function of its sink.
 func TestManyAtOnce(t *testing.T) {
-	text, n := NewTemplate("{{.title}}{{range .diffs}}{{html .keyword}}{{end}}"), samples()[0].notification
+	text, n := compileTemplate(t, "{{.title}}{{range .diffs}}{{html .keyword}}{{end}}"), render.Samples()[0].Notification
 	n.Title = "<&>"
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			escape, want := Mrkdwn, "&lt;&amp;&gt;arbitrationrefund"
+			escape, want := render.Mrkdwn, "&lt;&amp;&gt;arbitrationrefund"
 			if i%2 == 0 {
-				escape, want = escapeMarkdown, `\<&\>arbitrationrefund`
+				escape, want = render.Markdown, `\<&\>arbitrationrefund`
 			}
 			for range 50 {
 				if got, ok := text.RenderFor(t.Context(), n, escape); !ok || got != want {
@@ -143,7 +162,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // The text of a page is data: it is not parsed, and what steers a screen is dropped.
 func TestPageTextIsInert(t *testing.T) {
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	n.Title = "{{.url}}\u202e{{range 9}}\x00\r\n%s \xff"
 	n.Diffs[0].Text = "{{end}}\u202e\x1b[1m\n%s"
 	got, ok, _ := renderTemplate(t, `{{.title}}|{{(index .diffs 0).text}}`, n, nil)
@@ -154,7 +173,7 @@ func TestPageTextIsInert(t *testing.T) {
 
 // A template that fails says so, and leaves the notification to the sink.
 func TestFailureIsDegraded(t *testing.T) {
-	n := samples()[4].notification
+	n := render.Samples()[4].Notification
 	n.Language = strings.Repeat("x", maxText)
 	for source, want := range map[string]string{
 		`{{.titel}}`:                         `line 1: there is no field "titel"; did you mean "title"?`,
@@ -196,7 +215,7 @@ func TestFailureIsDegraded(t *testing.T) {
 
 // A loop that writes nothing is ended all the same, by its steps and by the context.
 func TestLoopsMeetTheWriter(t *testing.T) {
-	n := samples()[4].notification
+	n := render.Samples()[4].Notification
 	for range 3 {
 		n.Diffs = append(n.Diffs, n.Diffs...)
 	}
@@ -207,7 +226,7 @@ func TestLoopsMeetTheWriter(t *testing.T) {
 	a := new(testAttempt)
 	ctx, cancel := context.WithDeadline(pipeline.WithAttempt(t.Context(), a), time.Now().Add(-time.Second))
 	defer cancel()
-	if _, ok := NewTemplate(silent).Render(ctx, samples()[0].notification); ok || len(a.degraded) != 1 || !strings.Contains(a.degraded[0], "took too long") {
+	if _, ok := compileTemplate(t, silent).Render(ctx, render.Samples()[0].Notification); ok || len(a.degraded) != 1 || !strings.Contains(a.degraded[0], "took too long") {
 		t.Errorf("got %v and %q, want an end by the deadline", ok, a.degraded)
 	}
 }
@@ -215,11 +234,14 @@ func TestLoopsMeetTheWriter(t *testing.T) {
 // A program that breaks in a template breaks no further.
 func TestPanicIsAFailure(t *testing.T) {
 	a := new(testAttempt)
-	broken := Template{&compiled{}}
-	if _, ok := broken.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
+	broken, err := render.CompileTemplate("template", &program{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := broken.Render(pipeline.WithAttempt(t.Context(), a), render.Samples()[0].Notification); ok || len(a.degraded) != 1 {
 		t.Errorf("got %v and %q", ok, a.degraded)
 	}
-	_, ok, degraded := renderTemplate(t, "{{.title}}", samples()[0].notification, func(string) string { panic("no") })
+	_, ok, degraded := renderTemplate(t, "{{.title}}", render.Samples()[0].Notification, func(string) string { panic("no") })
 	if ok || len(degraded) != 1 {
 		t.Errorf("a function that panics: got %v and %q", ok, degraded)
 	}
@@ -234,12 +256,12 @@ func TestFunctionsAreBounded(t *testing.T) {
 		"print":    secondOf(format(fmt.Sprint, []any{large, "a"})),
 		"printf":   secondOf(printf("%s", large+"a")),
 		"quote":    secondOf(functions["quote"].(func(string) (string, error))(large)),
-		"json":     secondOf(encode(strings.Repeat("<", maxBody))),
+		"json":     secondOf(render.JSON(strings.Repeat("<", 1<<20))),
 		"mrkdwn":   secondOf(functions["mrkdwn"].(func(string) (string, error))(large)),
 		"html":     secondOf(functions["html"].(func(string) (string, error))(large)),
 		"markdown": secondOf(functions["markdown"].(func(string) (string, error))(large)),
 	} {
-		if !errors.Is(err, errLarge) && !errors.Is(err, errLargeJSON) {
+		if !errors.Is(err, errLarge) && (name != "json" || err == nil || err.Error() != "the result has more than 1 MB") {
 			t.Errorf("%s: got %v, want %v", name, err, errLarge)
 		}
 	}
@@ -266,31 +288,33 @@ func TestCanceledIsNotDegraded(t *testing.T) {
 	a := new(testAttempt)
 	ctx, cancel := context.WithCancel(pipeline.WithAttempt(t.Context(), a))
 	cancel()
-	if _, ok := NewTemplate("x").Render(ctx, samples()[0].notification); ok || len(a.degraded) > 0 {
+	if _, ok := compileTemplate(t, "x").Render(ctx, render.Samples()[0].Notification); ok || len(a.degraded) > 0 {
 		t.Errorf("got %v and %q, want neither", ok, a.degraded)
 	}
 }
 
 func TestZero(t *testing.T) {
 	a := new(testAttempt)
-	for _, z := range []Template{{}, NewTemplate("")} {
-		s, ok := z.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification)
-		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() || z.Validate() != nil {
+	for _, z := range []render.Template{{}, compileTemplate(t, "")} {
+		s, ok := z.Render(pipeline.WithAttempt(t.Context(), a), render.Samples()[0].Notification)
+		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() {
 			t.Errorf("the zero Template is not none: %q, %v, %q", s, ok, a.degraded)
 		}
 	}
-	u, err := CompileTemplate("template", "{{.title}}")
-	if err != nil || u.IsZero() {
-		t.Errorf("got %v, %v", u, err)
+	if u := compileTemplate(t, "{{.title}}"); u.IsZero() {
+		t.Error("a template is none")
 	}
-	if _, err := CompileTemplate("template", "{{"); err == nil || !strings.HasPrefix(err.Error(), "template: ") {
-		t.Errorf("got %v, want an error of the field", err)
-	}
-	u = NewTemplate("{{")
-	if _, ok := u.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
-		t.Errorf("what is no template was rendered, %q", a.degraded)
+	for _, no := range []registry.Template{New("{{"), alien{}} {
+		if u, err := render.CompileTemplate("template", no); err == nil || !strings.HasPrefix(err.Error(), "template: ") || !u.IsZero() {
+			t.Errorf("got %v, want an error of the field", err)
+		}
 	}
 }
+
+// alien is a registry.Template that this package did not make.
+type alien struct{}
+
+func (alien) Validate() error { return nil }
 
 // TryTemplate tells whom a template would fail.
 func TestTry(t *testing.T) {
@@ -306,7 +330,7 @@ func TestTry(t *testing.T) {
 		`{{range .items}}{{range .diffs}}{{else}}{{range $.diffs}}{{.text}}{{end}}{{end}}{{end}}a`: "",
 		`{{range 5}}{{end}}`:                                                                       "line 1: range goes",
 	} {
-		err := TryTemplate(source)
+		err := render.TryTemplate(New(source))
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", source, err, want)
 		}
@@ -328,7 +352,7 @@ func TestUnclosed(t *testing.T) {
 		`{{/* {{range}} */}}{{if eq .Title "}}{{end}}"}}x`:         `line 1: {{if eq .Title "}}{{end}}"}} has no {{end}}; write one where it ends`,
 		"{{range .Diffs}}{{.Nme}}{{with}":                          "line 1: bad character U+007D '}'",
 	} {
-		if err := NewTemplate(source).Validate(); err == nil || err.Error() != want {
+		if err := New(source).Validate(); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", source, err, want)
 		}
 	}
@@ -345,7 +369,7 @@ func FuzzUnclosed(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		if NewTemplate(source).Validate() == nil && findUnclosed(source) != "" {
+		if New(source).Validate() == nil && findUnclosed(source) != "" {
 			t.Errorf("%q is valid, but: %s", source, findUnclosed(source))
 		}
 	})
@@ -357,10 +381,10 @@ const benchmarkTemplate = `*{{.title}}* {{.url}}
 
 // One notification of two differences, with its data.
 func BenchmarkRender(b *testing.B) {
-	t, n := NewTemplate(benchmarkTemplate), samples()[0].notification
+	t, n := compileTemplate(b, benchmarkTemplate), render.Samples()[0].Notification
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := t.RenderFor(b.Context(), n, Mrkdwn); !ok {
+		if _, ok := t.RenderFor(b.Context(), n, render.Mrkdwn); !ok {
 			b.Fatal("it failed")
 		}
 	}
@@ -368,7 +392,7 @@ func BenchmarkRender(b *testing.B) {
 
 // The same with text/template as it comes, on data that is there already.
 func BenchmarkBare(b *testing.B) {
-	t, d := template.Must(template.New("").Funcs(functions).Parse(benchmarkTemplate)), templateData(samples()[0].notification)
+	t, d := template.Must(template.New("").Funcs(functions).Parse(benchmarkTemplate)), templateData(render.Samples()[0].Notification)
 	b.ReportAllocs()
 	for b.Loop() {
 		var s strings.Builder
@@ -380,7 +404,7 @@ func BenchmarkBare(b *testing.B) {
 
 // The layout alone that a template takes the place of.
 func BenchmarkData(b *testing.B) {
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	b.ReportAllocs()
 	for b.Loop() {
 		templateData(n)

@@ -1,4 +1,4 @@
-package render
+package templates
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
-	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // hostileText is page text that would end a string, an attribute or a field.
@@ -17,7 +17,7 @@ const hostileText = `a"b\c</script>&x=1 <b> {{.}} ` + "\u2028"
 
 // TestBodyEscapes: what a value says stays within the string, field or element that it stands in.
 func TestBodyEscapes(t *testing.T) {
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	n.Title = hostileText
 	n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: hostileText, Text: hostileText, Snippet: hostileText})
 	title := cleanText(hostileText)
@@ -28,17 +28,17 @@ func TestBodyEscapes(t *testing.T) {
 		{`{"a": "{{.title}}"}`, "application/json; charset=utf-8", title},
 		{`{"a": {{.title | upper | json}}}`, "application/vnd.example+json", strings.ToUpper(title)},
 		{`{"a": {{printf "%s." .title | json}}}`, "application/json", title + "."},
-		{`{"a": "{{html .title}}"}`, "application/json", HTML(title)},
-		{`{"a": {{html .title | json}}}`, "application/json", HTML(title)},
+		{`{"a": "{{html .title}}"}`, "application/json", render.HTML(title)},
+		{`{"a": {{html .title | json}}}`, "application/json", render.HTML(title)},
 		{`{"a": "{{range $i, $d := .diffs}}{{if eq $i 2}}{{$d.snippet}}{{end}}{{end}}"}`, "application/json", title},
 		{`a={{.title}}`, "application/x-www-form-urlencoded", title},
 		{`a={{json .title}}`, "application/x-www-form-urlencoded", string(mustBytes(json.Marshal(title)))},
-		{`{{.title}}`, "text/xml", HTML(title)},
-		{`{{.title}}`, "application/atom+xml", HTML(title)},
+		{`{{.title}}`, "text/xml", render.HTML(title)},
+		{`{{.title}}`, "application/atom+xml", render.HTML(title)},
 		{`{{.title}}`, "text/plain", title},
 		{`{{.title}}`, "application/x-unheard-of", title},
 	} {
-		b, err := CompileBody("body", registry.Template(tt.source), tt.mediaType)
+		b, err := render.CompileBody("body", New(tt.source), tt.mediaType)
 		if err != nil {
 			t.Errorf("%s: %v", tt.source, err)
 			continue
@@ -50,7 +50,7 @@ func TestBodyEscapes(t *testing.T) {
 		}
 		got := text
 		switch {
-		case b.json:
+		case strings.Contains(tt.mediaType, "json"):
 			var v struct{ A string }
 			if err := json.Unmarshal([]byte(text), &v); err != nil {
 				t.Errorf("%s: %v in %s", tt.source, err, text)
@@ -85,11 +85,11 @@ func mustBytes(b []byte, err error) []byte {
 
 // TestBodyOfLists: json writes lists and mappings.
 func TestBodyOfLists(t *testing.T) {
-	b, err := CompileBody("body", `{"diffs": {{json .diffs}}, "keywords": {{json .keywords}}, "health": {{json .health}}, "n": {{json (len .diffs)}}}`, "application/json")
+	b, err := render.CompileBody("body", New(`{"diffs": {{json .diffs}}, "keywords": {{json .keywords}}, "health": {{json .health}}, "n": {{json (len .diffs)}}}`), "application/json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := b.Render(t.Context(), samples()[0].notification)
+	text, err := b.Render(t.Context(), render.Samples()[0].Notification)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestBodyRefusals(t *testing.T) {
 		`{"a": [{{range $i, $d := .diffs}}{{if $i}},{{end}}1{{end}}]}`: "",
 		`"{{.title}}"`: "",
 	} {
-		_, err := CompileBody("body", registry.Template(source), "application/json")
+		_, err := render.CompileBody("body", New(source), "application/json")
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", source, err)
@@ -138,11 +138,11 @@ func TestBodyRefusals(t *testing.T) {
 
 // TestBodyThatFails: a notification without a body is refused, and not sent in another form.
 func TestBodyThatFails(t *testing.T) {
-	b, err := CompileBody("body", `{"a": {{if eq .language "xx"}}{{.title}}{{else}}1{{end}}}`, "application/json")
+	b, err := render.CompileBody("body", New(`{"a": {{if eq .language "xx"}}{{.title}}{{else}}1{{end}}}`), "application/json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	n.Language = "xx"
 	_, err = b.Render(t.Context(), n)
 	if class, _ := failure.ClassOf(err); class != failure.ClassRefused || !strings.Contains(err.Error(), "the template of the body failed: the body is no JSON") {
@@ -150,7 +150,7 @@ func TestBodyThatFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Render(ctx, samples()[0].notification); failure.IsAmbiguous(err) || err == nil {
+	if _, err := b.Render(ctx, render.Samples()[0].Notification); failure.IsAmbiguous(err) || err == nil {
 		t.Errorf("got %v", err)
 	} else if class, _ := failure.ClassOf(err); class != failure.ClassCanceled {
 		t.Errorf("class %d of %v, want canceled", class, err)
@@ -159,11 +159,11 @@ func TestBodyThatFails(t *testing.T) {
 
 // TestLargeBody: a body may be larger than what a template says elsewhere, and is bounded.
 func TestLargeBody(t *testing.T) {
-	b, err := CompileBody("body", `{"diffs": {{json .diffs}}}`, "application/json")
+	b, err := render.CompileBody("body", New(`{"diffs": {{json .diffs}}}`), "application/json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := samples()[0].notification
+	n := render.Samples()[0].Notification
 	for size, fits := range map[int]bool{20: true, 100: false} {
 		n.Diffs = nil
 		for range size {
