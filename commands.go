@@ -61,7 +61,7 @@ func (r *Router) checkSubscription(s pipeline.Subscription) error {
 	if r.cfg.Mode == ModeCommands { // it knows neither the sinks nor the fetchers
 		return CheckSubscription(s)
 	}
-	return r.liveConfig.Load().validateSubscription(s)
+	return errors.Join(r.liveConfig.Load().validateSubscription(s), checkStems(s, r.languages))
 }
 
 // Cancel ends the subscriptions of client on the page of url. An empty client means "default", the

@@ -82,7 +82,9 @@ type Config struct {
 	Fetchers []pipeline.Fetcher
 	// Readers replace the built-in readers for the content types that they read, or add types.
 	Readers []pipeline.Reader
-	// Stemmers replace the built-in stemmers of their languages, or add languages.
+	// Stemmers are the stemmers of languages besides English: those of package pipeline/text/stemmers, of which
+	// stemmers.All() returns all, or your own. Default: a subscription with Stem that names one of these languages is
+	// refused; on a page of one, words are compared as they stand, with a warning.
 	Stemmers []pipeline.Stemmer
 	// Language is the language of pages whose language nothing tells: no subscription, no Document,
 	// not the page, and not its text. It is a BCP 47 tag. Default text.DefaultLanguage.

@@ -39,6 +39,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	old := r.liveConfig.Load()
 	cfg = cfg.clone()
 	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode, cfg.SinkOf, cfg.Fetchers = old.Store, old.Transport, old.Only, old.Mode, old.SinkOf, old.Fetchers
+	cfg.Stemmers = old.Stemmers
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err

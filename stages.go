@@ -151,11 +151,7 @@ func buildPlugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 	}
 	registry := fetch.NewReaders(builtin...)
 	registry.Replace(cfg.Readers...)
-	languages := text.NewLanguages()
-	for _, s := range cfg.Stemmers {
-		languages.Register(s)
-	}
-	return registry, languages, nil
+	return registry, text.NewLanguages(cfg.Stemmers...), nil
 }
 
 // newHandler returns the Watermill handler that runs p with the middleware of this package, in the

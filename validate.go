@@ -58,9 +58,10 @@ func (c Config) validateSubscriptions() error {
 	}
 	type pair struct{ document, client string }
 	seen := map[pair]int{}
+	languages := text.NewLanguages(slices.DeleteFunc(slices.Clone(c.Stemmers), func(s pipeline.Stemmer) bool { return s == nil })...)
 	for i, s := range c.Subscriptions {
 		s = s.WithDefaults()
-		if err := c.validateSubscription(s); err != nil {
+		if err := errors.Join(c.validateSubscription(s), checkStems(s, languages)); err != nil {
 			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, pageurl.Redacted(s.URL), err))
 			continue
 		}
@@ -90,6 +91,14 @@ func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 		}
 	}
 	return errors.Join(append(errs, selector.Validate(s.View))...)
+}
+
+// checkStems returns an error if s wants stems of a language of which languages has no stemmer, though there is one.
+func checkStems(s pipeline.Subscription, languages *text.Languages) error {
+	if !s.Stem || !text.HasStems(s.Language) || languages.Normalizer(s.Language).HasStemmer() {
+		return nil
+	}
+	return &pipeline.FieldError{Field: "stem", Reason: fmt.Sprintf("no stemmer of %q was given; add that of pipeline/text/stemmers, or stemmers.All(), to Config.Stemmers", s.Language)}
 }
 
 // schemes returns the URL schemes that a Router of c can fetch.

@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 // Warnings returns the settings of s that are valid but have no effect: how keywords are compared
@@ -38,7 +39,7 @@ func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
 	if s.Language == "" {
 		return nil // it is detected, page by page
 	}
-	known := text.NewLanguages()
+	known := text.NewLanguages(stemmers.All()...)
 	n := known.Normalizer(s.Language)
 	warn := func(field, what string, languages []string) {
 		all = append(all, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(

@@ -23,6 +23,7 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 // Exit codes; the help says what they mean.
@@ -94,6 +95,7 @@ func newUsageError(cmd *cobra.Command, format string, args ...any) error {
 
 // newRouter returns a Router for cfg. Its error is a *usageError.
 func (a *app) newRouter(cfg vokter.Config) (*vokter.Router, error) {
+	cfg.Stemmers = stemmers.All()
 	if a.alter != nil {
 		a.alter(&cfg)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 	"github.com/vokter/vokter/sinks/stdout"
 	filesource "github.com/vokter/vokter/sources/file"
 )
@@ -75,7 +76,7 @@ func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) e
 	if len(keywords) == 0 && (given("keywords") || given("keyword")) {
 		return newUsageError(cmd, "there is no keyword in --keywords or --keyword; name one, or leave both out to try every change")
 	}
-	t := &trialRun{app: a, formatOption: flagOption, languages: text.NewLanguages()}
+	t := &trialRun{app: a, formatOption: flagOption, languages: text.NewLanguages(stemmers.All()...)}
 	switch {
 	case given("old") != given("new"):
 		return newUsageError(cmd, "name both files: --old FILE --new FILE")

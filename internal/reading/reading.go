@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
@@ -147,7 +148,7 @@ func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error)
 	if s.Language != "" {
 		language, from = s.Language, text.FromSubscription
 	}
-	languages := text.NewLanguages()
+	languages := text.NewLanguages(stemmers.All()...)
 	doc := text.Analyze(content)
 	r := Reading{Title: v.Title, Words: countWords(doc), Empty: content == "", Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
 	if s.Value != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 // subscribeView is the form of a subscription, with a preview once there is a URL.
@@ -118,7 +119,7 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	if err != nil {
 		return &trialView{Problem: userMessage(err)}
 	}
-	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages()), Changes: len(h.Changes)}
+	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages(stemmers.All()...)), Changes: len(h.Changes)}
 	for _, p := range h.Proposals {
 		if p.Helps(s) {
 			v.Proposals = append(v.Proposals, p)

@@ -31,12 +31,35 @@ type Languages struct {
 	languages   map[string]Language    // by code
 	normalizers map[string]*Normalizer // made since the last change
 	generation  uint64
+	snowball    string // the codes of the stemmers of package stemmers that NewLanguages was given
 }
 
-// NewLanguages returns a registry of the languages that docs/text.md lists.
-func NewLanguages() *Languages {
-	return &Languages{languages: maps.Clone(builtinLanguages()), normalizers: map[string]*Normalizer{}}
+// Snowball is a stemmer of package stemmers. Its stems change with Version only.
+type Snowball interface {
+	pipeline.Stemmer
+	IsSnowball()
 }
+
+// NewLanguages returns a registry of the languages that docs/text.md lists. It has a stemmer of English, and those that
+// are given; package stemmers has more.
+func NewLanguages(given ...pipeline.Stemmer) *Languages {
+	l := &Languages{languages: maps.Clone(builtinLanguages()), normalizers: map[string]*Normalizer{}}
+	var codes []string
+	for _, s := range given {
+		l.Register(s)
+		if _, ok := s.(Snowball); ok {
+			l.generation--
+			codes = append(codes, s.Language())
+		}
+	}
+	slices.Sort(codes)
+	l.snowball = strings.Join(slices.Compact(codes), " ")
+	return l
+}
+
+// Analysis names the rules by which a new registry, whose Generation is 0, reads words: it is the same after a restart,
+// and another one with other stemmers or another Version.
+func (l *Languages) Analysis() string { return Version + " " + l.snowball }
 
 // Register makes s the stemmer of its language and replaces the one that was there.
 func (l *Languages) Register(s pipeline.Stemmer) {
@@ -67,8 +90,8 @@ func (l *Languages) update(lang string, f func(*Language)) {
 	l.generation++
 }
 
-// Generation returns a number that changes with each registration. A caller that keeps what
-// it made with a Normalizer compares it.
+// Generation returns a number that changes with each registration, and is 0 before the first one of what is not in this
+// module. A caller that keeps what it made with a Normalizer compares it.
 func (l *Languages) Generation() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

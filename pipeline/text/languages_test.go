@@ -3,12 +3,14 @@ package text
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 func TestFold(t *testing.T) {
@@ -34,7 +36,7 @@ func TestFold(t *testing.T) {
 }
 
 func TestTerm(t *testing.T) {
-	langs := NewLanguages()
+	langs := NewLanguages(stemmers.All()...)
 	for _, c := range []struct {
 		lang, token string
 		form        Form
@@ -122,6 +124,24 @@ type prefixStemmer string
 
 func (c prefixStemmer) Language() string     { return string(c) }
 func (c prefixStemmer) Stem(w string) string { return w[:min(3, len(w))] }
+
+// TestAnalysis: what was made with the stemmers of this module is of use after a restart with the same ones.
+func TestAnalysis(t *testing.T) {
+	all := stemmers.All()
+	for i, s := range all {
+		if _, ok := s.(Snowball); !ok {
+			t.Errorf("stemmer %d is no Snowball", i)
+		}
+	}
+	l := NewLanguages(all...)
+	slices.Reverse(all)
+	if again := NewLanguages(all...); l.Generation() != 0 || l.Analysis() != again.Analysis() || l.Analysis() == NewLanguages().Analysis() {
+		t.Errorf("generation %d, %q and %q", l.Generation(), l.Analysis(), again.Analysis())
+	}
+	if NewLanguages(stemmers.French, prefixStemmer("xx")).Generation() == 0 {
+		t.Error("a stemmer of the program is one of this module")
+	}
+}
 
 func TestRegister(t *testing.T) {
 	langs := NewLanguages()
@@ -347,12 +367,16 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	languages := NewLanguages(stemmers.All()...)
 	var table strings.Builder
 	for _, b := range builtinTable {
 		l := builtinLanguages()[b.code]
 		stems, stopwords := "", ""
-		if l.Stemmer != nil {
+		if b.stems {
 			stems = "yes"
+		}
+		if has := languages.Normalizer(b.code).HasStemmer(); has != HasStems(b.code+"-XX") {
+			t.Errorf("%s has a stemmer: %v", b.name, has)
 		}
 		if n := len(l.Stopwords); n > 0 {
 			stopwords = strconv.Itoa(n)

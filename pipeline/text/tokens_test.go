@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 func tokenTexts(s string) []string {
@@ -371,7 +372,7 @@ func BenchmarkTerm(b *testing.B) {
 	d := Analyze(content)
 	for _, f := range []Form{0, FormCase, FormStem, FormStem | FormMarks} {
 		b.Run(fmt.Sprint(f), func(b *testing.B) {
-			n := NewLanguages().Normalizer("fr")
+			n := NewLanguages(stemmers.French).Normalizer("fr")
 			b.SetBytes(int64(len(content)))
 			for b.Loop() {
 				for i := range d.Tokens {

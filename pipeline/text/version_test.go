@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 // versionHash is the hash of what Version names, as far as the sample of TestVersion shows it.
@@ -30,7 +32,7 @@ func TestVersion(t *testing.T) {
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, words)
-	langs := NewLanguages()
+	langs := NewLanguages(stemmers.All()...)
 	for _, l := range langs.All() {
 		n := langs.Normalizer(l.Code)
 		fmt.Fprintln(h, l.Code)

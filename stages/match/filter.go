@@ -79,14 +79,14 @@ func filterKey(part, class int, a, b string) string {
 	return string(rune(part)) + string(rune(class)) + a + nul + b
 }
 
-// analysisID names the rules by which words become keys. Those of this package's languages are the
+// analysisID names the rules by which words become keys. Those of this module's languages are the
 // same after a restart. Where the program has registered stemmers or stop words, the name is that
 // of this Processor and registration: another process may have registered others.
 func (p *Processor) analysisID(generation uint64) string {
 	if generation > 0 {
 		return fmt.Sprintf("%s %s %d", text.Version, p.runID, generation)
 	}
-	return text.Version
+	return p.cfg.Languages.Analysis()
 }
 
 // isFilteredOut reports whether the filter stored under the name at says that c matches no keyword.

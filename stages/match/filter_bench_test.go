@@ -106,7 +106,7 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 				err = errors.Join(err, encodeErr, st.Set(flow.KeptSubscriptions+s.Name(), value))
 				t.add(strings.TrimPrefix(s.Name(), s.Document), &s)
 			}
-			return errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(text.Version)))
+			return errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(langs.Analysis())))
 		})
 		if err != nil {
 			b.Fatal(err)

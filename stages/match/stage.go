@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
@@ -64,6 +65,8 @@ type Processor struct {
 	cfg   Config
 	cache *stored.Cache[tableKey, *table]
 	runID string // identifies this Processor in filters; see analysisID
+	// unstemmed has the languages of which warnUnstemmed has told.
+	unstemmed sync.Map
 }
 
 var _ flow.Processor = (*Processor)(nil)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // table is the indexed subscriptions of one document, for changes in one language: those that stand, and those that
@@ -140,6 +141,14 @@ func (p *Processor) noteEdits(k tableKey, names []string) {
 	}
 }
 
+// warnUnstemmed says once for each language that a subscription wants stems of which the program gave no stemmer.
+func (p *Processor) warnUnstemmed(language, url string) {
+	if _, said := p.unstemmed.LoadOrStore(language, true); !said {
+		p.cfg.Logger.Warn("a subscription wants stems and its page is in a language whose stemmer was not given, so words are compared as they stand; "+
+			"add the one of pipeline/text/stemmers to Config.Stemmers", "language", language, "url", url)
+	}
+}
+
 // tableFor returns the subscriptions of c's document. It returns nil where the stored filter says that c matches none
 // of their keywords.
 func (p *Processor) tableFor(tx flow.Tx, key string, c *flow.Change, r records) (*table, error) {
@@ -159,7 +168,13 @@ func (p *Processor) tableFor(tx flow.Tx, key string, c *flow.Change, r records) 
 			return nil, err
 		}
 		t = &table{language: c.Language, generation: generation, epoch: epoch, index: newIndex(c.Language, p.cfg.Languages), followed: map[string]bool{}}
-		if err := r.all(t.add); err != nil {
+		unstemmed := text.HasStems(c.Language) && !p.cfg.Languages.Normalizer(c.Language).HasStemmer()
+		if err := r.all(func(name string, s *flow.Stamped) {
+			t.add(name, s)
+			if unstemmed && s.Subscription.Stem && s.Subscription.Language == "" {
+				p.warnUnstemmed(c.Language, c.URL)
+			}
+		}); err != nil {
 			return nil, err
 		}
 		if err := t.storeFilter(r.ended, at, analysis); err != nil {

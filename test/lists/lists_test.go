@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 	"github.com/vokter/vokter/stages/match"
 )
 
@@ -76,7 +77,7 @@ func changeOf(t *testing.T, contentType string, old, new []byte) flow.Change {
 func told(c *flow.Change, keywords ...string) []string {
 	sub := pipeline.Subscription{Keywords: keywords}.WithDefaults()
 	said := []string{}
-	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: sub}}, text.NewLanguages()).Match(c) {
+	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: sub}}, text.NewLanguages(stemmers.All()...)).Match(c) {
 		for _, d := range m.Diffs {
 			sign := "+"
 			if d.Event == pipeline.Removed {

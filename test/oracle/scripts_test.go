@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/match"
 	"github.com/vokter/vokter/test/oracle"
@@ -38,7 +39,7 @@ var randomLanguages = []randomLanguage{
 // TestOracle compares what the stages diff and match find in random texts with the brute force of
 // the oracle, in four scripts, with and without stems, stop words, case and marks.
 func TestOracle(t *testing.T) {
-	languages := text.NewLanguages()
+	languages := text.NewLanguages(stemmers.All()...)
 	for _, s := range randomLanguages {
 		t.Run(s.lang, func(t *testing.T) {
 			t.Parallel()

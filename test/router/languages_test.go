@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 // TestStemsOfEveryLanguage watches a page in each language that has stems. Its new text holds
@@ -60,6 +62,41 @@ func TestStemsOfEveryLanguage(t *testing.T) {
 		if n := told["plain /"+lang]; len(n) != 0 {
 			t.Errorf("%s without stems: got %+v", lang, n)
 		}
+	}
+}
+
+// TestStemmerThatWasNotGiven: who names a language has its stems or an error, and who does not a warning.
+func TestStemmerThatWasNotGiven(t *testing.T) {
+	log := &lockedBuffer{}
+	quiet := func(cfg *vokter.Config, _ string) {
+		cfg.Stemmers, cfg.Logger = nil, slog.New(slog.NewTextHandler(log, nil))
+	}
+	pages := map[string]string{"/": `<html lang="de"><p>Die Häuser</p></html>`, "/other": `<html lang="de"><p>Die Häuser</p></html>`}
+	told := afterChange(t, pages, []pipeline.Subscription{
+		{URL: "/", Client: "c", Keywords: []string{"Haus"}, Stem: true}, {URL: "/other", Client: "c", Keywords: []string{"Haus"}, Stem: true},
+	}, quiet)
+	if n := strings.Count(log.String(), "whose stemmer was not given"); len(told) > 0 || n != 1 || !strings.Contains(log.String(), "language=de") {
+		t.Errorf("got %+v, and %d warnings in %s", told, n, log)
+	}
+	german := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"Haus"}, Stem: true, Language: "de-AT", Sinks: []string{"box"}}
+	cfg := vokter.Config{Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Subscriptions: []pipeline.Subscription{german}}
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), `stem: no stemmer of "de-AT" was given`) {
+		t.Errorf("New: got %v", err)
+	}
+	cfg.Stemmers = []pipeline.Stemmer{stemmers.German}
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	cfg.Stemmers, cfg.Subscriptions = nil, nil
+	r, stop := startRouter(t, cfg)
+	defer stop()
+	if err := r.Subscribe(t.Context(), german); err == nil || !strings.Contains(err.Error(), "stemmers.All()") {
+		t.Errorf("Subscribe: got %v", err)
+	}
+	german.Interval = pipeline.Never
+	r.RegisterStemmer(stemmers.German)
+	if err := r.Subscribe(t.Context(), german); err != nil {
+		t.Errorf("with a stemmer that was registered: %v", err)
 	}
 }
 
@@ -152,7 +189,7 @@ func afterChange(t *testing.T, pages map[string]string, subscriptions []pipeline
 	t.Cleanup(server.Close)
 	m := newMailbox()
 	cfg := watchConfig(&site{Server: server}, m, t.TempDir())
-	cfg.Subscriptions = subscriptions
+	cfg.Subscriptions, cfg.Stemmers = subscriptions, stemmers.All()
 	for i := range cfg.Subscriptions {
 		cfg.Subscriptions[i].URL = server.URL + cfg.Subscriptions[i].URL
 		cfg.Subscriptions[i].Sinks = []string{"box"}
