@@ -80,7 +80,8 @@ type Config struct {
 	// fetches only some pages of a scheme, such as sources/browser, hands the others over to
 	// FetchRequest.Next. Where a fetcher has a method Gauges() []flow.Gauge, Router.Gauges has them too.
 	Fetchers []pipeline.Fetcher
-	// Readers replace the built-in readers for the content types that they read, or add types.
+	// Readers replace the built-in readers for the content types that they read, or add types. Markdown is not built in:
+	// markdown.New() of stages/fetch/readers/markdown reads it. Default: a page in Markdown is a failed check.
 	Readers []pipeline.Reader
 	// Stemmers are the stemmers of languages besides English: those of package pipeline/text/stemmers, of which
 	// stemmers.All() returns all, or your own. Default: a subscription with Stem that names one of these languages is

@@ -24,6 +24,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sources/browser"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 )
 
 // maxFileBytes is the size of the largest configuration and of the largest secret, in bytes.
@@ -110,7 +111,7 @@ func parseInPieces(size int, name string, data []byte, o Options) (*Config, erro
 	c.API, c.Web, c.Rest = d.convertAPI(f), d.convertWeb(f), d.convertRest(f)
 	c.Router.PublicURL = c.Web.PublicURL
 	c.Router.Delivery.Receivers = receivers
-	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
+	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, append([]pipeline.Reader{markdown.New()}, readers...)
 	for i, s := range c.Router.Subscriptions {
 		if s.Channel != "" {
 			path := fmt.Sprintf("subscriptions[%d].channel", i)

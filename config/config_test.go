@@ -200,7 +200,7 @@ func TestLoad(t *testing.T) {
 	if len(c.Router.Fetchers) != 1 || c.Router.Fetchers[0] != c.Browser || !reflect.DeepEqual(c.Browser.Config().Allow, want.Router.Fetch.Allow) {
 		t.Errorf("the fetchers are %v, and the browser is %+v", c.Router.Fetchers, c.Browser)
 	}
-	c.Options, c.Router.Fetchers, c.Router.Stemmers, c.Browser = nil, nil, nil, nil
+	c.Options, c.Router.Fetchers, c.Router.Readers, c.Router.Stemmers, c.Browser = nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}

@@ -42,10 +42,10 @@ func TestReaders(t *testing.T) {
 	}
 	const file = "readers: {a: {wasm: '${MODULE}', types: [application/a, application/b], memory: 8MB, timeout: 2s}, b: {wasm: '${MODULE}', types: [application/c]}}"
 	before := parse(file)
-	if len(before.Router.Readers) != 2 || len(named) != 2 || named[0] != path {
+	if len(before.Router.Readers) != 3 || len(named) != 2 || named[0] != path {
 		t.Fatalf("got %d readers, and the files %q", len(before.Router.Readers), named)
 	}
-	if got := strings.Join(before.Router.Readers[0].ContentTypes(), " "); got != "application/a application/b" {
+	if got := strings.Join(before.Router.Readers[1].ContentTypes(), " "); got != "application/a application/b" {
 		t.Errorf("the first reads %s", got)
 	}
 	if same := parse(file); same.Readers["a"] != before.Readers["a"] {

@@ -23,7 +23,9 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text/stemmers"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 )
 
 // Exit codes; the help says what they mean.
@@ -95,7 +97,7 @@ func newUsageError(cmd *cobra.Command, format string, args ...any) error {
 
 // newRouter returns a Router for cfg. Its error is a *usageError.
 func (a *app) newRouter(cfg vokter.Config) (*vokter.Router, error) {
-	cfg.Stemmers = stemmers.All()
+	cfg.Stemmers, cfg.Readers = stemmers.All(), append([]pipeline.Reader{markdown.New()}, cfg.Readers...)
 	if a.alter != nil {
 		a.alter(&cfg)
 	}

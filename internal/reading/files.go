@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/fetch"
 	"github.com/vokter/vokter/stages/fetch/readers"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -60,7 +61,7 @@ func readBody(ctx context.Context, contentType string, body []byte, view pipelin
 		header.Set("Content-Type", contentType)
 	}
 	outcomes := fetch.Read(ctx, flow.Request{Documents: []flow.RequestDocument{{View: view}}},
-		fetch.Page{Status: http.StatusOK, Header: header, Body: body}, fetch.NewReaders(readers.Builtin()...))
+		fetch.Page{Status: http.StatusOK, Header: header, Body: body}, fetch.NewReaders(append(readers.Builtin(), markdown.New())...))
 	if len(outcomes) == 0 {
 		return flow.Outcome{}, "", context.Cause(ctx)
 	}

@@ -144,6 +144,8 @@ func baseType(mediaType string) string {
 		return "application/json"
 	case strings.HasSuffix(mediaType, "+xml"):
 		return "application/xml"
+	case slices.Contains(markdownTypes, mediaType): // its marks would be read as text
+		return ""
 	case strings.HasPrefix(mediaType, "text/"), strings.HasSuffix(mediaType, "+yaml"), slices.Contains(plainTypes, mediaType):
 		return "text/plain"
 	}
@@ -156,11 +158,17 @@ func (r *Readers) find(mediaType string) (*readerEntry, error) {
 		return rd, nil
 	}
 	reason := fmt.Sprintf("there is no reader for pages of type %.80q", mediaType)
-	if mediaType == "application/pdf" {
+	switch {
+	case mediaType == "application/pdf":
 		reason += "; with fetch.pdf the program pdftotext reads them"
+	case slices.Contains(markdownTypes, mediaType):
+		reason += "; give markdown.New() of stages/fetch/readers/markdown to Config.Readers"
 	}
 	return nil, &pipeline.FetchError{Class: pipeline.FailType, Reason: reason}
 }
+
+// markdownTypes have a reader of their own, which the program gives.
+var markdownTypes = []string{"text/markdown", "text/x-markdown"}
 
 // jsonTypes are the types of JSON without the suffix +json.
 var jsonTypes = []string{"application/json", "text/json", "text/x-json", "application/x-json"}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	builtin "github.com/vokter/vokter/stages/fetch/readers"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 )
 
 // namedReader is a reader that names itself.
@@ -51,6 +53,23 @@ func TestLayersOfReaders(t *testing.T) {
 	check("replaced", "registered, built in, none, none")
 	r = before
 	check("a check that began before", "built in, first, built in, second")
+}
+
+// TestReaderThatWasNotGiven: what would read a page that has no reader is said with its failed check.
+func TestReaderThatWasNotGiven(t *testing.T) {
+	r := NewReaders(builtin.Builtin()...)
+	for mediaType, want := range map[string]string{
+		"text/markdown": "markdown.New()", "text/x-markdown": "markdown.New()", "application/pdf": "pdftotext", "text/html": "", "text/x-log": "",
+	} {
+		_, err := r.find(mediaType)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", mediaType, err, want)
+		}
+	}
+	r.Replace(markdown.New())
+	if e, err := r.find("text/markdown"); err != nil || fmt.Sprint(e.ContentTypes()) != fmt.Sprint(markdown.New().ContentTypes()) {
+		t.Errorf("got %+v, %v", e, err)
+	}
 }
 
 // TestSlowReaderDelaysNoOther: the pages of a reader that hangs wait for each other alone.

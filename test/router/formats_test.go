@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 )
 
 // sequenceFetcher fetches a page whose body is the next one each time.
@@ -48,6 +49,7 @@ func TestFormats(t *testing.T) {
 			t.Parallel()
 			m := newMailbox()
 			cfg := watchConfig(newSite(t, ""), m, "", "Argus")
+			cfg.Readers = []pipeline.Reader{markdown.New()}
 			cfg.Fetchers = []pipeline.Fetcher{&sequenceFetcher{contentType: tc.contentType, bodies: []string{tc.before, tc.after}}}
 			if tc.sel != "" {
 				cfg.Subscriptions[0].Select = []pipeline.Selector{pipeline.ParseSelector(tc.sel)}

@@ -7,12 +7,12 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/csv"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/stages/fetch/readers/json"
-	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
 	"github.com/vokter/vokter/stages/fetch/readers/xml"
 )
 
-// Builtin returns the readers that need no configuration and no other program.
+// Builtin returns the readers that need no configuration, no other program and no large library. A program gives others,
+// such as markdown.New(), to vokter.Config.Readers.
 func Builtin() []pipeline.Reader {
-	return []pipeline.Reader{html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New()}
+	return []pipeline.Reader{html.New(), plain.New(), xml.New(), json.New(), csv.New(), calendar.New()}
 }
