@@ -88,7 +88,7 @@ func (b *commandBatch) finish(ctx context.Context) error {
 func (b *commandBatch) publish(ctx context.Context, p flow.Publisher) error {
 	if b.each != nil {
 		var cancel func()
-		ctx, cancel = context.WithTimeoutCause(ctx, commandTimeout, ErrBusy)
+		ctx, cancel = context.WithTimeoutCause(ctx, commandTimeout, flow.ErrBusy)
 		defer cancel()
 	}
 	err := p.Publish(ctx, b.messages...)
@@ -116,13 +116,13 @@ func (b *commandBatch) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return b.whyUndecided(context.Cause(ctx))
 	case <-timer.C:
-		return b.whyUndecided(ErrBusy)
+		return b.whyUndecided(flow.ErrBusy)
 	}
 }
 
 // whyUndecided returns err with what is wrong with the transport, if it says that a command was not decided in time.
 func (r *Router) whyUndecided(err error) error {
-	if why := r.transport.Ready(); why != nil && errors.Is(err, ErrBusy) {
+	if why := r.transport.Ready(); why != nil && errors.Is(err, flow.ErrBusy) {
 		return fmt.Errorf("%w (%w)", err, why)
 	}
 	return err

@@ -17,9 +17,6 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// ErrBusy says that a command was not decided within 5 seconds. It may still be carried out.
-var ErrBusy = errors.New("the command was not decided within 5 seconds; ask again")
-
 // OriginAPI is the origin of subscriptions that Router.Subscribe makes. They stay in the data
 // directory until they are cancelled.
 const OriginAPI = flow.OriginAPI
@@ -36,7 +33,7 @@ const commandTimeout = 5 * time.Second
 //
 // Subscribe returns a *flow.Refusal where the client already has a subscription to the document,
 // all mistakes joined where s is invalid, the error of Ready while the disk is too full, and
-// ErrBusy, with the error of Ready, while a shared transport reassigns pages or reaches no broker.
+// flow.ErrBusy, with the error of Ready, while a shared transport reassigns pages or reaches no broker.
 func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	s = s.WithDefaults()
 	if err := r.checkSubscription(s); err != nil {
@@ -292,7 +289,7 @@ func (r *Router) TestSink(ctx context.Context, name string) error {
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, r.sinkNames()))}
 	}
 	if err == nil {
-		if _, failed := r.Retry(ctx, RetryFilter{Sink: name}); failed != nil {
+		if _, failed := r.Retry(ctx, flow.RetryFilter{Sink: name}); failed != nil {
 			r.cfg.Logger.Warn("the notifications that wait for a tested sink are attempted when they are due, not at once", "sink", name, "err", failed)
 		}
 	}

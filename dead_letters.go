@@ -122,30 +122,12 @@ func (r *Router) storedDeadLetters(ctx context.Context, f flow.DeadFilter) iter.
 	}
 }
 
-// RetryFilter selects the receivers for Retry. Empty fields select all.
-type RetryFilter struct {
-	Sink string `json:"sink,omitempty"`
-	// URL selects the receivers with a pending notification about this page.
-	URL string `json:"url,omitempty"`
-}
-
-// Retried is a receiver whose pending notifications are attempted again.
-type Retried struct {
-	Sink string `json:"sink"`
-	// Waiting is how many of the pending notifications the filter selects. Those collected for a
-	// digest do not count: they wait for the end of the digest.
-	Waiting int `json:"waiting"`
-	// Elsewhere says that another process owns the receiver and was asked to retry. Waiting is 0
-	// then, because only the owner knows the number.
-	Elsewhere bool `json:"elsewhere,omitempty"`
-}
-
 // Retry attempts the pending notifications of the receivers that f selects at once, instead of when
 // their next attempt is due. Use it when a receiver works again. Each receiver gets its
 // notifications in order, the oldest first. Retry returns these receivers and does not wait for the
 // attempts. It fails where f.URL is not a URL, with a *flow.Refusal where f.Sink does not exist,
 // and where the command cannot be stored.
-func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
+func (r *Router) Retry(ctx context.Context, f flow.RetryFilter) ([]flow.Retried, error) {
 	page := ""
 	if f.URL != "" {
 		var err error
@@ -183,8 +165,8 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 
 // receiversToRetry returns the receivers of a sink (of all sinks if it is empty) with a pending notification
 // about page (about any page if it is empty), and those that other processes own.
-func (r *Router) receiversToRetry(sink, page string) ([]Retried, error) {
-	tried := []Retried{}
+func (r *Router) receiversToRetry(sink, page string) ([]flow.Retried, error) {
+	tried := []flow.Retried{}
 	for id, st := range r.transport.States(flow.GroupDelivery, "") {
 		if !r.transport.Owns(id) || sink != "" && id != sink {
 			continue
@@ -194,12 +176,12 @@ func (r *Router) receiversToRetry(sink, page string) ([]Retried, error) {
 			return nil, err
 		}
 		if n > 0 {
-			tried = append(tried, Retried{Sink: id, Waiting: n})
+			tried = append(tried, flow.Retried{Sink: id, Waiting: n})
 		}
 	}
 	for _, name := range r.sinkNames() {
 		if !r.transport.Owns(name) && (sink == "" || sink == name) {
-			tried = append(tried, Retried{Sink: name, Elsewhere: true})
+			tried = append(tried, flow.Retried{Sink: name, Elsewhere: true})
 		}
 	}
 	if len(tried) == 0 && sink != "" && !r.liveConfig.Load().hasSink(sink) {

@@ -17,10 +17,11 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "internal/store", "pipeline/text", "stages", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "internal/inspector", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "internal/store", "pipeline/text", "stages", "sources/file", "sources/http", "internal/delivery", "internal/inflight", "internal/memory", "internal/nearest", "internal/span"}, watermill: true},
 	{pkg: "voktertest", may: []string{"", "pipeline", "pipeline/pageurl"}},
-	{pkg: "inspect", may: []string{"internal/delivery", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch"}},
-	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
+	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text"}},
+	{pkg: "inspect/client", may: []string{"inspect", "pipeline", "pipeline/flow"}},
+	{pkg: "internal/inspector", may: []string{"inspect", "internal/delivery", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
 	{pkg: "pipeline/failure", may: nil},
@@ -44,7 +45,7 @@ var direction = []struct {
 	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/text/stemmers", "pipeline/registry", "sources/browser", "sources/file", "sources/http", "pipeline/templates", "stages/fetch/readers/markdown", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/plugins", may: []string{"pipeline/kafka", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm"}},
-	{pkg: "internal/cli", may: []string{"inspect", "inspect/client", "inspect/metrics", "pipeline/flow", "", "config", "internal/rest", "internal/slackapp", "internal/manage", "internal/memory", "internal/store", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/registry", "sinks", "internal/plugins", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "internal/migrate", "internal/web", "pipeline/text", "pipeline/text/stemmers", "stages/fetch/readers/markdown"}},
+	{pkg: "internal/cli", may: []string{"inspect", "internal/inspector", "stages", "inspect/client", "inspect/metrics", "pipeline/flow", "", "config", "internal/rest", "internal/slackapp", "internal/manage", "internal/memory", "internal/store", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/registry", "sinks", "internal/plugins", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "internal/migrate", "internal/web", "pipeline/text", "pipeline/text/stemmers", "stages/fetch/readers/markdown"}},
 	{pkg: "internal/compare", may: []string{"inspect", "internal/render", "pipeline"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text"}},

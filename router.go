@@ -22,6 +22,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/delivery"
+	"github.com/vokter/vokter/internal/inspector"
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
@@ -71,7 +72,7 @@ type Router struct {
 	// These bound how many calls work at once: explainSlots those of Explain, listSlots of Pages,
 	// previewSlots of Preview, and compareSlots of all that read the texts of stored versions.
 	explainSlots, listSlots, previewSlots, compareSlots semaphore
-	recent                                              *inspect.Recent
+	recent                                              *inspector.Recent
 	lists                                               lists
 	reloadMu                                            sync.Mutex
 	// requestedChecks holds the pages whose first check this run asked for, because of Config.Checks or
@@ -106,7 +107,7 @@ func New(cfg Config) (*Router, error) {
 		workers: memory.NewPool(maxIdleWorkers), stopErr: make(chan error, 1), finish: make(chan struct{}),
 		explainSlots: make(semaphore, 1), listSlots: make(semaphore, 1), previewSlots: make(semaphore, maxPreviews), compareSlots: make(semaphore, maxComparisons()),
 		requestedChecks: make(pageSet),
-		recent:          inspect.NewRecent(),
+		recent:          inspector.NewRecent(),
 	}
 	r.liveConfig.Store(&cfg)
 	r.meter.Sinks, r.tracer = r.sinkNames, span.New(cfg.TracerProvider)

@@ -1,59 +1,22 @@
-// Package inspect reads the committed state of a pipeline: its pages, subscriptions and receivers
-// ([List]), and what happened to the last changes of a page ([Explain]). It also counts what the
-// pipeline does ([Tally]). It changes nothing.
+// Package inspect has what can be known of a pipeline, as a vokter.Router and the client of the management API return
+// it: its pages, subscriptions and receivers ([Listing]), and what happened to the last changes of a page
+// ([Explanation]). It also counts what the pipeline does ([Tally]).
 package inspect
 
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/restless"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/stages/index"
 )
-
-// Store is the committed state of a pipeline. Every [flow.Transport] is one.
-type Store interface {
-	// State returns the committed state of a consumer group for one key.
-	State(group, key string) flow.State
-	// States iterates over the committed state of a consumer group in the lanes that this process
-	// owns, in the order of the keys. It begins behind the key after; an empty after means at the
-	// beginning.
-	States(group, after string) iter.Seq2[string, flow.State]
-	// Owns reports whether this process owns the lane of key.
-	Owns(key string) bool
-	// Owner names the process that owns the lane of key; "" if that is not known.
-	Owner(key string) string
-}
 
 // ErrElsewhere is the error for a page that this process does not own: another process owns it, or
 // none does at the moment. It occurs only with a transport that processes share.
 var ErrElsewhere = errors.New("another process owns it, or none does at the moment; ask the other processes")
-
-// checkOwned returns an error that wraps ErrElsewhere where this process does not own page.
-func checkOwned(s Store, page string) error {
-	if s.Owns(page) {
-		return nil
-	}
-	if owner := s.Owner(page); owner != "" {
-		return &ownedElsewhereError{page, owner}
-	}
-	return fmt.Errorf("%s: %w", page, ErrElsewhere)
-}
-
-// ownedElsewhereError is ErrElsewhere with the name of the owner.
-type ownedElsewhereError struct{ page, owner string }
-
-func (e *ownedElsewhereError) Error() string {
-	return fmt.Sprintf("%s: another process owns it: %s; ask that one", e.page, e.owner)
-}
-
-func (e *ownedElsewhereError) Is(target error) bool { return target == ErrElsewhere }
 
 // The states of pages, documents, subscriptions and receivers in a Listing.
 const (
@@ -214,7 +177,13 @@ type Subscription struct {
 }
 
 // LinkedPage is a page that is watched because other pages link to it.
-type LinkedPage = index.LinkedPage
+type LinkedPage struct {
+	URL string `json:"url"`
+	// From is a page that links to it, on a shortest path from the page of the subscription. Depth is
+	// the number of links on this path.
+	From  string `json:"from"`
+	Depth int    `json:"depth"`
+}
 
 // Receiver is a receiver that a subscription names, or for which there are notifications or dead
 // letters.

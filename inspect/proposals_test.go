@@ -7,7 +7,7 @@ import (
 )
 
 func TestProposalHelps(t *testing.T) {
-	ignore, mute := Proposal{Option: optionIgnore}, Proposal{Option: optionRestless}
+	ignore, mute := Proposal{Option: OptionIgnore}, Proposal{Option: OptionRestless}
 	for _, c := range []struct {
 		name         string
 		sub          pipeline.Subscription

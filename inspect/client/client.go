@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -197,7 +196,7 @@ func (c *Client) Resume(ctx context.Context, url, client string) error {
 
 // Retry attempts the pending notifications of the receivers that f selects, and returns these
 // receivers.
-func (c *Client) Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error) {
+func (c *Client) Retry(ctx context.Context, f flow.RetryFilter) ([]flow.Retried, error) {
 	var done RetriedReceivers
 	err := c.post(ctx, "/retry", f, &done)
 	return done.Receivers, err
@@ -399,7 +398,7 @@ func (p *Problem) routerError(host string) error {
 	case ProblemConflict:
 		return &flow.Refusal{Code: flow.CodeConflict, Message: p.Error()}
 	case ProblemBusy:
-		return remoteError{vokter.ErrBusy, p.Error()}
+		return remoteError{flow.ErrBusy, p.Error()}
 	case ProblemElsewhere:
 		return remoteError{inspect.ErrElsewhere, p.Error()}
 	case ProblemUnauthorized:

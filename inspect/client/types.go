@@ -3,7 +3,6 @@ package client
 import (
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -154,7 +153,7 @@ type DeadLetters struct {
 
 // RetriedReceivers are the receivers whose pending notifications are attempted again.
 type RetriedReceivers struct {
-	Receivers []vokter.Retried `json:"receivers"`
+	Receivers []flow.Retried `json:"receivers"`
 }
 
 // Replayed says how many dead letters are delivered again.

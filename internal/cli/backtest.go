@@ -22,6 +22,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text/stemmers"
 	"github.com/vokter/vokter/sinks/stdout"
 	filesource "github.com/vokter/vokter/sources/file"
+	"github.com/vokter/vokter/stages/match"
 )
 
 // backtestFlags are the flags of the verb test.
@@ -232,7 +233,7 @@ type trialRun struct {
 	notifications        int
 	differences          int
 	digests              int
-	effects              []inspect.OptionEffect
+	effects              []match.OptionEffect
 	proposals            []inspect.Proposal
 	notStored, elsewhere int // subscriptions
 }
@@ -299,7 +300,7 @@ func (t *trialRun) tryOnChanges(ctx context.Context, h inspect.ChangeHistory, s 
 			t.proposals = append(t.proposals, p)
 		}
 	}
-	trial := inspect.Try(h.Changes, s, t.languages)
+	trial := match.Try(h.Changes, s, t.languages)
 	if len(trial.Notifications) > 0 {
 		t.progress(0, 0)
 	}
@@ -316,7 +317,7 @@ func (t *trialRun) tryOnChanges(ctx context.Context, h inspect.ChangeHistory, s 
 	}
 	t.digests += countDigests(trial.Notifications, s.Digest)
 	for _, e := range trial.Options {
-		same := func(o inspect.OptionEffect) bool { return o.Option == e.Option && o.Value == e.Value }
+		same := func(o match.OptionEffect) bool { return o.Option == e.Option && o.Value == e.Value }
 		i := slices.IndexFunc(t.effects, same)
 		if i < 0 {
 			t.effects = append(t.effects, e)

@@ -143,7 +143,7 @@ func (a *app) deliverAgain(cmd *cobra.Command, dir string, f flow.DeadFilter) er
 			}
 			asked.add(letters)
 			for to := range asked { // a sink gets its pending notifications before the replayed ones
-				if _, err := m.Retry(ctx, vokter.RetryFilter{Sink: to.Sink}); err != nil {
+				if _, err := m.Retry(ctx, flow.RetryFilter{Sink: to.Sink}); err != nil {
 					return err
 				}
 			}
@@ -317,7 +317,7 @@ func (a *app) confirmSkip(out *results) error {
 }
 
 func (a *app) retryVerb() *cobra.Command {
-	var f vokter.RetryFilter
+	var f flow.RetryFilter
 	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "retry [URL] [--sink NAME] (--data DIR | -c FILE)",
 		Short: "Attempts pending notifications now, not when they are due",
@@ -348,25 +348,25 @@ func (a *app) retryVerb() *cobra.Command {
 
 // retried is the result of a retry that this process made.
 type retried struct {
-	vokter.Retried
+	flow.Retried
 	// Pending counts the notifications that are still pending, and Reason says why.
 	Pending int    `json:"pending"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-func (a *app) retryPending(cmd *cobra.Command, f vokter.RetryFilter) error {
+func (a *app) retryPending(cmd *cobra.Command, f flow.RetryFilter) error {
 	dir, err := a.dataDirectory(cmd)
 	if err != nil {
 		return err
 	}
-	var tried []vokter.Retried
+	var tried []flow.Retried
 	return a.withDelivery(cmd, dir, f.Sink, func(ctx context.Context, m process) (err error) {
 		tried, err = m.Retry(ctx, f)
 		return err
 	}, func(ctx context.Context, m process) error {
 		switch {
 		case len(tried) > 0:
-		case f != vokter.RetryFilter{}:
+		case f != flow.RetryFilter{}:
 			return matchesNothing("no such notification is pending; list --sinks shows the state of each sink")
 		default:
 			m.out.printNothing("no notification is pending")

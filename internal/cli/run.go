@@ -23,6 +23,7 @@ import (
 	"github.com/vokter/vokter/internal/rest"
 	"github.com/vokter/vokter/internal/slackapp"
 	"github.com/vokter/vokter/internal/web"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/webhook"
@@ -90,7 +91,7 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	sum, err := a.runPipeline(cmd.Context(), c.Router, at, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply = r.Reload
 		again.retry = func(ctx context.Context, sink string) error {
-			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})
+			_, err := r.Retry(ctx, flow.RetryFilter{Sink: sink})
 			return err
 		}
 		if again.ticks == nil {

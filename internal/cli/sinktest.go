@@ -21,6 +21,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -154,7 +155,7 @@ func (a *app) suggestCommands(ctx context.Context, dir, name string) string {
 			switch {
 			case rc.State != inspect.StateFailing || rc.Pending == 0:
 			case m.router == nil:
-				if _, err := m.Retry(ctx, vokter.RetryFilter{Sink: name}); err != nil {
+				if _, err := m.Retry(ctx, flow.RetryFilter{Sink: name}); err != nil {
 					return err
 				}
 				advice = append(advice, notificationsAre(rc.Pending)+" waiting; the running process attempts to deliver now")

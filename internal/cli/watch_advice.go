@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/inspector"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -74,7 +75,7 @@ func adviseOnNoise(page string, log *slog.Logger) flow.Middleware {
 			if o, err := flow.OutcomeFrom(m); err != nil || o.Kind != flow.OutcomeRead {
 				return err // nothing of the text is another
 			}
-			found, err := inspect.Proposals(ctx, tx.State(page))
+			found, err := inspector.Proposals(ctx, tx.State(page))
 			if err != nil {
 				return err
 			}

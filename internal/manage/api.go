@@ -13,7 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
@@ -51,7 +50,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	input.PrecomputeMessages()
 	allowNullFields[pipeline.Subscription](schemas)
 	allowNullFields[client.Target](schemas)
-	allowNullFields[vokter.RetryFilter](schemas)
+	allowNullFields[flow.RetryFilter](schemas)
 	allowNullFields[flow.DeadFilter](schemas)
 	a := &api{service: s, process: p, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams), cursors: newCursors()}
 	a.API = humago.New(mux, huma.Config{
@@ -228,7 +227,7 @@ func (a *api) toProblem(in string, err error) error {
 		return validationProblem(fieldErrors(in, err)...)
 	case errors.Is(err, inspect.ErrElsewhere):
 		status, kind = http.StatusMisdirectedRequest, client.ProblemElsewhere
-	case errors.Is(err, vokter.ErrBusy):
+	case errors.Is(err, flow.ErrBusy):
 		status, kind = http.StatusServiceUnavailable, client.ProblemBusy
 	case a.service.Ready() != nil:
 		status, kind = http.StatusServiceUnavailable, client.ProblemUnavailable

@@ -61,8 +61,8 @@ func TestRoundTrip(t *testing.T) {
 	check("backup", b.String() == f.copied, true, err)
 	check("cancel", nil, nil, c.Cancel(ctx, "https://example.com/a", "shop"))
 	check("resume", nil, nil, c.Resume(ctx, "https://example.com/a", ""))
-	tried, err := c.Retry(ctx, vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"})
-	check("retry", tried, []vokter.Retried{{Sink: "ops", Waiting: 3}}, err)
+	tried, err := c.Retry(ctx, flow.RetryFilter{Sink: "ops", URL: "https://example.com/a"})
+	check("retry", tried, []flow.Retried{{Sink: "ops", Waiting: 3}}, err)
 	list := []pipeline.Subscription{{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}}
 	applied, err := c.Apply(ctx, "crm", list)
 	check("apply", applied, flow.ApplyReport{ApplyCounts: flow.ApplyCounts{Created: 1}, Subscriptions: []flow.Applied{{Entry: 1, URL: "https://example.com/a", Client: "shop", Outcome: flow.AppliedCreated}}}, err)
@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 		limited(lf), inspect.ListFilter{URL: lf.URL, Client: lf.Client, Sinks: true}, limited(inspect.ListFilter{}), inspect.ListFilter{Sinks: true},
 		"https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
-		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
+		flow.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 		vokter.SubscriptionList{Origin: "crm", Subscriptions: list, Refused: map[int]error{}}, vokter.SubscriptionList{Origin: "crm", Refused: map[int]error{}},
 	}, nil)
 }
@@ -112,8 +112,8 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for _, want := range []error{
 		&flow.Refusal{Code: flow.CodeNotFound, Message: "there is no such page"},
 		&flow.Refusal{Code: flow.CodeConflict, Message: "it is watched already"},
-		vokter.ErrBusy,
-		fmt.Errorf("%w (the disk has too little room)", vokter.ErrBusy),
+		flow.ErrBusy,
+		fmt.Errorf("%w (the disk has too little room)", flow.ErrBusy),
 		fmt.Errorf("https://example.com/: %w", inspect.ErrElsewhere),
 		errBroken,
 	} {
@@ -125,7 +125,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 			if err == nil || err.Error() != want.Error() {
 				t.Errorf("%s: got %v, want %v", what, err, want)
 			}
-			for _, kind := range []error{vokter.ErrBusy, inspect.ErrElsewhere} {
+			for _, kind := range []error{flow.ErrBusy, inspect.ErrElsewhere} {
 				if errors.Is(err, kind) != errors.Is(want, kind) {
 					t.Errorf("%s: %v is %q, unlike %v", what, err, kind, want)
 				}

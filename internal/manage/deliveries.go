@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
@@ -78,7 +77,7 @@ func (a *api) addDeliveries() {
 		})
 	})
 
-	type retryInput struct{ Body vokter.RetryFilter }
+	type retryInput struct{ Body flow.RetryFilter }
 	add(a, route{
 		method: http.MethodPost, path: "/retry", id: "retry-deliveries", scope: config.ScopeAdmin, allClients: true, timeout: longTimeout,
 		summary: "Attempts pending notifications now", description: "Returns the receivers that have pending notifications, and does not wait for the attempts.",

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"
@@ -123,9 +123,9 @@ func (f *fake) CheckNow(_ context.Context, url string) error {
 	return f.err
 }
 
-func (f *fake) Retry(_ context.Context, x vokter.RetryFilter) ([]vokter.Retried, error) {
+func (f *fake) Retry(_ context.Context, x flow.RetryFilter) ([]flow.Retried, error) {
 	f.asked = append(f.asked, x)
-	return []vokter.Retried{{Sink: "ops", Waiting: 3}}, f.err
+	return []flow.Retried{{Sink: "ops", Waiting: 3}}, f.err
 }
 
 func (f *fake) Resume(_ context.Context, url, client string) error {

@@ -29,7 +29,7 @@ type Service interface {
 	Pause(ctx context.Context, url, client string, until time.Time) error
 	CheckNow(ctx context.Context, url string) error
 	Resume(ctx context.Context, url, client string) error
-	Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error)
+	Retry(ctx context.Context, f flow.RetryFilter) ([]flow.Retried, error)
 	Replay(ctx context.Context, f flow.DeadFilter) (int, error)
 	Backup(ctx context.Context, w io.Writer) error
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)

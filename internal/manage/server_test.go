@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
@@ -225,7 +224,7 @@ func TestStatuses(t *testing.T) {
 		"not found": {fake{err: &flow.Refusal{Code: flow.CodeNotFound, Message: "none"}}, 404, client.ProblemNotFound, false},
 		"conflict":  {fake{err: &flow.Refusal{Code: flow.CodeConflict, Message: "one"}}, 409, client.ProblemConflict, false},
 		"refused":   {fake{err: &flow.Refusal{Code: flow.CodeFormat, Message: "bad"}}, 422, "", false},
-		"busy":      {fake{err: vokter.ErrBusy}, 503, client.ProblemBusy, true},
+		"busy":      {fake{err: flow.ErrBusy}, 503, client.ProblemBusy, true},
 		"no room":   {fake{err: down, down: down}, 503, client.ProblemUnavailable, true},
 		"broken":    {fake{err: errBroken}, 500, "", false},
 	} {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -38,7 +37,7 @@ var actions = map[string]func(*request) (string, error){
 		return "Cancelled " + describeTarget(r) + ".", r.api.Cancel(r.Context(), r.form.Get("url"), r.form.Get("client"))
 	},
 	"retry": func(r *request) (string, error) {
-		done, err := r.api.Retry(r.Context(), vokter.RetryFilter{Sink: r.form.Get("sink")})
+		done, err := r.api.Retry(r.Context(), flow.RetryFilter{Sink: r.form.Get("sink")})
 		if err == nil && len(done) == 0 {
 			return "No notification waits for " + r.form.Get("sink") + ".", nil
 		}

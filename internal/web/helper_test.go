@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
@@ -206,8 +205,8 @@ func (f *fake) Resume(_ context.Context, url, client string) error {
 }
 func (f *fake) CheckNow(_ context.Context, url string) error { return f.note("check %s", url) }
 
-func (f *fake) Retry(_ context.Context, x vokter.RetryFilter) ([]vokter.Retried, error) {
-	return []vokter.Retried{{Sink: x.Sink, Waiting: 2}}, f.note("retry %s", x.Sink)
+func (f *fake) Retry(_ context.Context, x flow.RetryFilter) ([]flow.Retried, error) {
+	return []flow.Retried{{Sink: x.Sink, Waiting: 2}}, f.note("retry %s", x.Sink)
 }
 
 func (f *fake) Replay(_ context.Context, x flow.DeadFilter) (int, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/pipeline/text/stemmers"
+	"github.com/vokter/vokter/stages/match"
 )
 
 // subscribeView is the form of a subscription, with a preview once there is a URL.
@@ -39,7 +40,7 @@ type previewView struct {
 
 // trialView is what a subscription would have reported of the last versions.
 type trialView struct {
-	inspect.Trial
+	match.Trial
 	Changes   int
 	Proposals []inspect.Proposal
 	Problem   string
@@ -119,7 +120,7 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	if err != nil {
 		return &trialView{Problem: userMessage(err)}
 	}
-	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages(stemmers.All()...)), Changes: len(h.Changes)}
+	v := &trialView{Trial: match.Try(h.Changes, s, text.NewLanguages(stemmers.All()...)), Changes: len(h.Changes)}
 	for _, p := range h.Proposals {
 		if p.Helps(s) {
 			v.Proposals = append(v.Proposals, p)

@@ -216,6 +216,24 @@ func (d DeadLetter) Message(id, key, subject string) Message {
 		Subject: subject, Time: d.Time, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
+// RetryFilter selects the receivers for Router.Retry. Empty fields select all.
+type RetryFilter struct {
+	Sink string `json:"sink,omitempty"`
+	// URL selects the receivers with a pending notification about this page.
+	URL string `json:"url,omitempty"`
+}
+
+// Retried is a receiver whose pending notifications are attempted again.
+type Retried struct {
+	Sink string `json:"sink"`
+	// Waiting is how many of the pending notifications the filter selects. Those collected for a
+	// digest do not count: they wait for the end of the digest.
+	Waiting int `json:"waiting"`
+	// Elsewhere says that another process owns the receiver and was asked to retry. Waiting is 0
+	// then, because only the owner knows the number.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+}
+
 // DeadFilter selects dead letters. Empty fields select all notifications, snapshots and changes.
 type DeadFilter struct {
 	Sink   string    `json:"sink,omitempty"`

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"errors"
 	"time"
 
 	"github.com/vokter/vokter/internal/stored"
@@ -70,6 +71,9 @@ const (
 	CodeFormat   = 6 // anything else is wrong with the command
 	CodeNotFound = 7 // there is nothing to cancel or resume
 )
+
+// ErrBusy says that a command was not decided within 5 seconds. It may still be carried out.
+var ErrBusy = errors.New("the command was not decided within 5 seconds; ask again")
 
 // Refusal is the error of a command that was refused.
 type Refusal struct {

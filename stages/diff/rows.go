@@ -8,62 +8,11 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// The kinds of a Row.
-const (
-	RowKept    = "kept"    // the same words in both versions
-	RowChanged = "changed" // blocks of both versions that belong together
-	RowRemoved = "removed" // blocks of the old version only
-	RowAdded   = "added"   // blocks of the new version only
-	RowMoved   = "moved"   // the same words at another place
-	RowSkipped = "skipped" // stands for rows of RowKept that were left out
-)
-
-// Row is a part of two texts side by side: blocks of the old one and the blocks of the new one that
-// belong to them.
-type Row struct {
-	Kind string `json:"kind"` // one of the Row constants
-	Old  []Line `json:"old,omitempty"`
-	New  []Line `json:"new,omitempty"`
-	// OtherLink says that an item of the other version is much like this one, and its link, id or GUID is another. In
-	// RowRemoved and RowAdded they are therefore two items; in RowKept and RowMoved all words are the same, so that
-	// they are one.
-	OtherLink bool `json:"other_link,omitempty"`
-	// Item says what became of the list item, table row or card that the row is, and Title names it, as in flow.Group.
-	Item  string `json:"item,omitempty"`
-	Title string `json:"title,omitempty"`
-	// Skipped is, for RowSkipped, how many rows were left out.
-	Skipped int `json:"skipped,omitempty"`
-}
-
-// AboutLink says what another link means for the item that r is. It is empty if OtherLink is not set.
-func (r Row) AboutLink() string {
-	switch {
-	case !r.OtherLink:
-		return ""
-	case r.Kind == RowAdded || r.Kind == RowRemoved:
-		return "another item: its link changed"
-	}
-	return "the same item: only its link changed"
-}
-
-// Line is one block, such as a paragraph, a heading or a table cell, of one version.
-type Line struct {
-	// Offset is where the block begins in the text of its version, in bytes.
-	Offset   int       `json:"offset"`
-	Segments []Segment `json:"segments"`
-}
-
-// Segment is a piece of a block: kept, or removed from the old version, or added in the new one.
-type Segment struct {
-	Text  string         `json:"text"`
-	Event pipeline.Event `json:"event,omitempty"` // empty for what was kept
-}
-
 // Rows returns both texts side by side, in the order of the new text, and how much of them changed.
 // What was removed follows what stood in front of it.
-// Rows of RowKept hold the blocks without a difference. The other rows are the groups of Diff, each
+// Rows of flow.RowKept hold the blocks without a difference. The other rows are the groups of Diff, each
 // with all of its blocks. Blocks without a word are left out.
-func Rows(old, new *text.Doc) ([]Row, flow.Size) {
+func Rows(old, new *text.Doc) ([]flow.Row, flow.Size) {
 	old, new = withRecords(old, new)
 	c := &comparison{old: old, new: new, symbols: newSymbolTable(), limits: defaultLimits}
 	p := c.pairUnits()
@@ -83,7 +32,7 @@ func Rows(old, new *text.Doc) ([]Row, flow.Size) {
 
 	size := flow.Size{Old: len(old.Tokens), New: len(new.Tokens)}
 	w := &aligner{cellsLeft: c.limits.allGroups}
-	rows := make([]Row, 0, len(sets))
+	rows := make([]flow.Row, 0, len(sets))
 	for _, s := range sets {
 		rows = append(rows, c.rowOf(s, w, coarse, &size))
 	}
@@ -125,13 +74,13 @@ func sortForReading(sets []unitGroup, p unitPairs) {
 	})
 }
 
-// rowOf returns the Row of s and adds what changed to size. In a coarse comparison all words of a
+// rowOf returns the flow.Row of s and adds what changed to size. In a coarse comparison all words of a
 // changed block count as changed.
-func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size) Row {
+func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size) flow.Row {
 	if s.unchanged || s.moved {
-		r := Row{Kind: RowKept, Old: unmarkedLines(c.old, s.old), New: unmarkedLines(c.new, s.new)}
+		r := flow.Row{Kind: flow.RowKept, Old: unmarkedLines(c.old, s.old), New: unmarkedLines(c.new, s.new)}
 		if s.moved {
-			r.Kind = RowMoved
+			r.Kind = flow.RowMoved
 			for _, u := range s.new {
 				size.Moved += countUnitTokens(c.new, u)
 			}
@@ -146,15 +95,15 @@ func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size
 		kept, _ = w.align(a.symbols, b.symbols, c.limits.group, true)
 	}
 	inA, inB := keptPartners(kept, len(a.symbols), len(b.symbols))
-	r := Row{Kind: RowChanged}
+	r := flow.Row{Kind: flow.RowChanged}
 	r.Item, r.Title = c.itemOf(s)
 	switch {
 	case len(s.new) == 0:
-		r.Kind = RowRemoved
+		r.Kind = flow.RowRemoved
 	case len(s.old) == 0:
-		r.Kind = RowAdded
+		r.Kind = flow.RowAdded
 	}
-	r.OtherLink = r.Kind != RowChanged && c.isLikeOther(s)
+	r.OtherLink = r.Kind != flow.RowChanged && c.isLikeOther(s)
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
 		r.Old = append(r.Old, newLine(c.old, block.block, edits, pipeline.Removed))
@@ -191,8 +140,8 @@ func (c *comparison) singleSets(p unitPairs) []unitGroup {
 }
 
 // unmarkedLines returns the blocks of units without marks of changes.
-func unmarkedLines(d *text.Doc, units []int) []Line {
-	var lines []Line
+func unmarkedLines(d *text.Doc, units []int) []flow.Line {
+	var lines []flow.Line
 	for _, u := range units {
 		for b := d.Units[u].FirstBlock; b < d.Units[u].LastBlock; b++ {
 			lines = append(lines, newLine(d, b, nil, ""))
@@ -202,13 +151,13 @@ func unmarkedLines(d *text.Doc, units []int) []Line {
 }
 
 // newLine returns block b of d, in segments. The edits are indexes of tokens within the block.
-func newLine(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) Line {
+func newLine(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) flow.Line {
 	block := d.Blocks[b]
-	l := Line{Offset: block.Start}
+	l := flow.Line{Offset: block.Start}
 	at := block.Start
 	add := func(end int, event pipeline.Event) {
 		if at < end {
-			l.Segments = append(l.Segments, Segment{d.Content[at:end], event})
+			l.Segments = append(l.Segments, flow.Segment{Text: d.Content[at:end], Event: event})
 			at = end
 		}
 	}
@@ -231,27 +180,27 @@ func countEditTokens(edits []flow.Span) (n int) {
 	return n
 }
 
-// Around returns rows without the rows of RowKept that are more than context rows away from all
-// other rows. A row of RowSkipped stands for them.
-func Around(rows []Row, context int) []Row {
+// Around returns rows without the rows of flow.RowKept that are more than context rows away from all
+// other rows. A row of flow.RowSkipped stands for them.
+func Around(rows []flow.Row, context int) []flow.Row {
 	near := make([]bool, len(rows))
 	for i, r := range rows {
-		if r.Kind == RowKept {
+		if r.Kind == flow.RowKept {
 			continue
 		}
 		for k := max(i-context, 0); k < min(i+context+1, len(rows)); k++ {
 			near[k] = true
 		}
 	}
-	var out []Row
+	var out []flow.Row
 	for i, r := range rows {
 		switch last := len(out) - 1; {
 		case near[i]:
 			out = append(out, r)
-		case last >= 0 && out[last].Kind == RowSkipped:
+		case last >= 0 && out[last].Kind == flow.RowSkipped:
 			out[last].Skipped++
 		default:
-			out = append(out, Row{Kind: RowSkipped, Skipped: 1})
+			out = append(out, flow.Row{Kind: flow.RowSkipped, Skipped: 1})
 		}
 	}
 	return slices.Clip(out)

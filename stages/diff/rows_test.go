@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -51,7 +52,7 @@ func TestRowsAgreeWithDiff(t *testing.T) {
 		for side, doc := range []*text.Doc{old, new} {
 			var offsets []int
 			for _, r := range rows {
-				for _, l := range [][]Line{r.Old, r.New}[side] {
+				for _, l := range [][]flow.Line{r.Old, r.New}[side] {
 					content := ""
 					for _, s := range l.Segments {
 						content += s.Text
@@ -85,7 +86,7 @@ func TestRowsOfHugeTexts(t *testing.T) {
 	}
 	a, b := text.Analyze("same\n"+old.String()), text.Analyze("same\n"+new.String())
 	rows, size := Rows(a, b)
-	if len(rows) != 120_001 || rows[0].Kind != RowKept || size != changeSize(a, b, Diff(a, b)) {
+	if len(rows) != 120_001 || rows[0].Kind != flow.RowKept || size != changeSize(a, b, Diff(a, b)) {
 		t.Errorf("%d rows, the first one %s, size %+v", len(rows), rows[0].Kind, size)
 	}
 	if got := Around(rows[:1], 3); len(got) != 1 || got[0].Skipped != 1 {

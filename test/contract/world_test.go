@@ -180,7 +180,7 @@ func (w *world) send(id, key, typ, body string) {
 // carried out later: what comes of it is waited for.
 func (w *world) decided(err error) {
 	w.Helper()
-	if err != nil && !errors.Is(err, vokter.ErrBusy) {
+	if err != nil && !errors.Is(err, flow.ErrBusy) {
 		w.Fatal(err)
 	}
 }

@@ -74,8 +74,8 @@ func (m *member) Gauges() []flow.Gauge {
 	return []flow.Gauge{{Name: flow.GaugeLanes, Value: testLanes}, {Name: flow.GaugeLanesOwned, Value: owned}}
 }
 
-func (m *member) String() string          { return "shared by " + m.name }
-func (m *member) Close() error            { return nil }
+func (m *member) String() string { return "shared by " + m.name }
+func (m *member) Close() error   { return nil }
 
 func (m *member) States(group, after string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {

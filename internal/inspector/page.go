@@ -1,4 +1,4 @@
-package inspect
+package inspector
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
@@ -13,29 +14,29 @@ import (
 
 // loadPage returns the page with the state st. It returns ok false where the page is neither watched
 // nor expired.
-func loadPage(page string, st flow.State) (info Page, ok bool, err error) {
+func loadPage(page string, st flow.State) (info inspect.Page, ok bool, err error) {
 	p, err := index.Load(st)
 	if err != nil {
 		return info, false, err
 	}
-	info = Page{
-		URL: page, State: StateActive, Keep: p.Keep, Pushed: p.Incarnation != "" && !p.Fetched() && !p.Rests(), Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
-		Failures: p.Failures, Documents: []Document{}, Subscriptions: []Subscription{},
+	info = inspect.Page{
+		URL: page, State: inspect.StateActive, Keep: p.Keep, Pushed: p.Incarnation != "" && !p.Fetched() && !p.Rests(), Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
+		Failures: p.Failures, Documents: []inspect.Document{}, Subscriptions: []inspect.Subscription{},
 	}
-	if err := info.addSubscriptions(st); err != nil {
+	if err := addSubscriptions(&info, st); err != nil {
 		return info, false, err
 	}
 	switch {
 	case p.Rests():
-		if err = info.addDocuments(p, st); err == nil {
-			err = info.addExpiry(p, st)
+		if err = addDocuments(&info, p, st); err == nil {
+			err = addExpiry(&info, p, st)
 		}
 	case p.Incarnation != "":
-		if err = info.addDocuments(p, st); err == nil {
-			err = info.addFailures(p, st)
+		if err = addDocuments(&info, p, st); err == nil {
+			err = addFailures(&info, p, st)
 		}
 	case p.Expiry != nil || len(info.Subscriptions) > 0:
-		err = info.addExpiry(p, st)
+		err = addExpiry(&info, p, st)
 	default:
 		return info, false, nil
 	}
@@ -61,9 +62,9 @@ func nextCheck(p index.Page) time.Time {
 }
 
 // addDocuments fills in the documents of a page that is watched or paused.
-func (p *Page) addDocuments(page index.Page, st flow.State) error {
+func addDocuments(p *inspect.Page, page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
-		words := slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool {
+		words := slices.ContainsFunc(p.Subscriptions, func(s inspect.Subscription) bool {
 			return s.Document == d.ID && s.Restless == pipeline.RestlessMute
 		})
 		doc, err := describeDocument(d, st, words)
@@ -76,7 +77,7 @@ func (p *Page) addDocuments(page index.Page, st flow.State) error {
 }
 
 // addFailures fills in the failures of a page that is watched.
-func (p *Page) addFailures(page index.Page, st flow.State) error {
+func addFailures(p *inspect.Page, page index.Page, st flow.State) error {
 	if !isFailing(page) && page.Open == nil && page.Fetched() {
 		return nil
 	}
@@ -85,14 +86,14 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 		return err
 	}
 	if page.Open != nil || !page.Fetched() {
-		p.setLastCheck(checks)
+		setLastCheck(p, checks)
 	}
 	if !isFailing(page) {
 		return nil
 	}
-	p.State, p.Since, p.GiveUp = StateFailing, page.FailedSince, page.GiveUpAt
+	p.State, p.Since, p.GiveUp = inspect.StateFailing, page.FailedSince, page.GiveUpAt
 	if !page.DormantSince.IsZero() {
-		p.State = StateDormant
+		p.State = inspect.StateDormant
 	}
 	for _, c := range checks {
 		if c.Result != flow.OutcomeFailed {
@@ -107,7 +108,7 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 }
 
 // setLastCheck sets the last check of p to the first of checks, which are the newest first.
-func (p *Page) setLastCheck(checks []index.CheckRecord) {
+func setLastCheck(p *inspect.Page, checks []index.CheckRecord) {
 	p.Checks, p.LastCheck = 0, time.Time{}
 	if len(checks) > 0 {
 		p.Checks, p.LastCheck = checks[0].Check, checks[0].Time
@@ -115,10 +116,10 @@ func (p *Page) setLastCheck(checks []index.CheckRecord) {
 }
 
 // addExpiry fills in why and when the page expired or was paused, or the last of its subscriptions.
-func (p *Page) addExpiry(page index.Page, st flow.State) error {
-	p.State, p.Failures = StateExpired, 0
-	if page.Expiry == nil && !slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.State != StatePaused }) {
-		p.State = StatePaused
+func addExpiry(p *inspect.Page, page index.Page, st flow.State) error {
+	p.State, p.Failures = inspect.StateExpired, 0
+	if page.Expiry == nil && !slices.ContainsFunc(p.Subscriptions, func(s inspect.Subscription) bool { return s.State != inspect.StatePaused }) {
+		p.State = inspect.StatePaused
 		for _, s := range p.Subscriptions {
 			if !s.PausedUntil.IsZero() && (p.PausedUntil.IsZero() || s.PausedUntil.Before(p.PausedUntil)) {
 				p.PausedUntil = s.PausedUntil
@@ -135,20 +136,20 @@ func (p *Page) addExpiry(page index.Page, st flow.State) error {
 		}
 	}
 	checks, err := index.History(st)
-	p.setLastCheck(checks)
+	setLastCheck(p, checks)
 	return err
 }
 
 // describeDocument returns what a list says of d. words says that a subscription is not told of places that are
 // restless in their words.
-func describeDocument(d index.Document, st flow.State, words bool) (Document, error) {
-	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
+func describeDocument(d index.Document, st flow.State, words bool) (inspect.Document, error) {
+	doc := inspect.Document{ID: d.ID, View: d.View, State: inspect.StateActive, TextHash: d.TextHash}
 	switch {
 	case d.GoneSince.IsZero():
 	case d.GoneClass == pipeline.FailReplaced:
-		doc.State = StatePageReplaced
+		doc.State = inspect.StatePageReplaced
 	default:
-		doc.State = StateSelectorGone
+		doc.State = inspect.StateSelectorGone
 	}
 	if d.TextHash == "" {
 		return doc, nil // a document that returned has no version yet, but a number
@@ -167,7 +168,7 @@ func describeDocument(d index.Document, st flow.State, words bool) (Document, er
 		doc.Value = strings.TrimSpace(content)
 	}
 	if d.Restless > 0 {
-		return doc, doc.addRestless(d, st, v, words)
+		return doc, addRestless(&doc, d, st, v, words)
 	}
 	return doc, nil
 }
@@ -176,7 +177,7 @@ func describeDocument(d index.Document, st flow.State, words bool) (Document, er
 const maxPlaces = 5
 
 // addRestless fills in the restless places of d, whose current version is v.
-func (doc *Document) addRestless(d index.Document, st flow.State, v index.StoredVersion, words bool) error {
+func addRestless(doc *inspect.Document, d index.Document, st flow.State, v index.StoredVersion, words bool) error {
 	t, places, whole, err := index.LoadRestless(st, d.ID)
 	if err != nil {
 		return err
@@ -197,35 +198,35 @@ func (doc *Document) addRestless(d index.Document, st flow.State, v index.Stored
 }
 
 // addSubscriptions fills in the subscriptions, active and expired.
-func (p *Page) addSubscriptions(st flow.State) error {
+func addSubscriptions(p *inspect.Page, st flow.State) error {
 	standing, err := index.Subscriptions(st)
 	if err != nil {
 		return err
 	}
 	for _, s := range standing {
-		p.Subscriptions = append(p.Subscriptions, describeSubscription(s, StateActive))
+		p.Subscriptions = append(p.Subscriptions, describeSubscription(s, inspect.StateActive))
 	}
 	expired, err := index.Expired(st)
 	if err != nil {
 		return err
 	}
 	for _, x := range expired {
-		s := describeSubscription(x.Stamped, StateExpired)
+		s := describeSubscription(x.Stamped, inspect.StateExpired)
 		s.Since, s.Reason = x.Time, x.Reason
 		if x.End == flow.EndPaused {
-			s.State, s.Reason, s.PausedUntil = StatePaused, "", x.PausedUntil
+			s.State, s.Reason, s.PausedUntil = inspect.StatePaused, "", x.PausedUntil
 		}
 		p.Subscriptions = append(p.Subscriptions, s)
 	}
-	slices.SortFunc(p.Subscriptions, func(a, b Subscription) int {
+	slices.SortFunc(p.Subscriptions, func(a, b inspect.Subscription) int {
 		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Document, b.Document), cmp.Compare(a.State, b.State))
 	})
 	return nil
 }
 
 // describeSubscription returns what a list says of s.
-func describeSubscription(s flow.Stamped, state string) Subscription {
-	sub := Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
+func describeSubscription(s flow.Stamped, state string) inspect.Subscription {
+	sub := inspect.Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
 	if s.Followed != nil {
 		sub.FollowedFrom = s.Followed.Root
 	}
@@ -233,15 +234,19 @@ func describeSubscription(s flow.Stamped, state string) Subscription {
 }
 
 // addTrees fills in the linked pages of the subscriptions.
-func (p *Page) addTrees(st flow.State) error {
+func addTrees(p *inspect.Page, st flow.State) error {
 	for i := range p.Subscriptions {
 		s := &p.Subscriptions[i]
-		if s.FollowedFrom != "" || s.State != StateActive {
+		if s.FollowedFrom != "" || s.State != inspect.StateActive {
 			continue
 		}
-		var err error
-		if s.Linked, s.Bounded, err = index.Tree(st, flow.Stamped{Page: p.URL, Document: s.Document, Subscription: s.Subscription}); err != nil {
+		linked, bounded, err := index.Tree(st, flow.Stamped{Page: p.URL, Document: s.Document, Subscription: s.Subscription})
+		if err != nil {
 			return err
+		}
+		s.Bounded = bounded
+		for _, l := range linked {
+			s.Linked = append(s.Linked, inspect.LinkedPage(l))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package inspect
+package match
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/stages/match"
 )
 
 // Trial is what Try returns: what a subscription would have reported.
@@ -65,7 +64,7 @@ func vary(o pipeline.Option, s *pipeline.Subscription) (value string, ok bool) {
 // Try returns what s would have reported of changes, as the pipeline matches them, and what each
 // other option would have changed.
 func Try(changes []flow.Change, s pipeline.Subscription, languages *text.Languages) Trial {
-	t := Trial{Notifications: match.Preview(changes, s, languages)}
+	t := Trial{Notifications: Preview(changes, s, languages)}
 	reported := countReported(t.Notifications)
 	for _, o := range pipeline.Options() {
 		other := s
@@ -76,7 +75,7 @@ func Try(changes []flow.Change, s pipeline.Subscription, languages *text.Languag
 		if !ok {
 			continue
 		}
-		found := match.Preview(changes, other, languages)
+		found := Preview(changes, other, languages)
 		e := OptionEffect{Option: o.Name, Value: value, Notifications: len(found)}
 		others := countReported(found)
 		for r, n := range others {

@@ -1,4 +1,4 @@
-package inspect_test
+package inspector_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/delivery"
+	"github.com/vokter/vokter/internal/inspector"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -21,7 +22,7 @@ import (
 
 var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// store is an [inspect.Store] that the real stages fill, one message after the other. The test
+// store is an [inspector.Store] that the real stages fill, one message after the other. The test
 // stands for the web and for the receivers.
 type store struct {
 	t      *testing.T
@@ -41,7 +42,7 @@ type store struct {
 	n       int
 }
 
-var _ inspect.Store = (*store)(nil)
+var _ inspector.Store = (*store)(nil)
 
 func newStore(t *testing.T) *store {
 	s := &store{t: t, now: start, groups: make(map[string]*txtest.Store), tally: inspect.NewTally(), foreign: make(map[string]bool)}
@@ -196,7 +197,7 @@ func (s *store) answer(class, reason string) {
 
 func (s *store) list(f inspect.ListFilter, configured ...string) inspect.Listing {
 	s.t.Helper()
-	l, err := inspect.List(s.t.Context(), s, f, configured)
+	l, err := inspector.List(s.t.Context(), s, f, configured)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func (s *store) list(f inspect.ListFilter, configured ...string) inspect.Listing
 
 func (s *store) explain(url string, f inspect.ExplainFilter) inspect.Explanation {
 	s.t.Helper()
-	e, err := inspect.Explain(s.t.Context(), s, text.NewLanguages(), url, f)
+	e, err := inspector.Explain(s.t.Context(), s, text.NewLanguages(), url, f)
 	if err != nil {
 		s.t.Fatal(err)
 	}

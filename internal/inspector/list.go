@@ -1,4 +1,4 @@
-package inspect
+package inspector
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -19,8 +20,8 @@ import (
 // The pipeline may run meanwhile: each page is as it was at some moment during the call. Pages and
 // receivers that other processes own are left out. List fails with [ErrElsewhere] where f.URL is
 // such a page, where f.URL is not a URL, and where the store cannot be read.
-func List(ctx context.Context, s Store, f ListFilter, configured []string) (Listing, error) {
-	l := Listing{Pages: []Page{}, Receivers: []Receiver{}}
+func List(ctx context.Context, s Store, f inspect.ListFilter, configured []string) (inspect.Listing, error) {
+	l := inspect.Listing{Pages: []inspect.Page{}, Receivers: []inspect.Receiver{}}
 	var err error
 	if l.Pages, _, err = Pages(ctx, s, f); err != nil {
 		return l, err
@@ -31,8 +32,8 @@ func List(ctx context.Context, s Store, f ListFilter, configured []string) (List
 
 // Receivers returns the receivers of List. Without a URL, client or tag in f it reads no page, so that it
 // leaves out receivers without a notification or dead letter that no sink of configured is.
-func Receivers(ctx context.Context, s Store, f ListFilter, configured []string) ([]Receiver, error) {
-	var pages []Page
+func Receivers(ctx context.Context, s Store, f inspect.ListFilter, configured []string) ([]inspect.Receiver, error) {
+	var pages []inspect.Page
 	if f.URL+f.Client+f.Tag != "" {
 		var err error
 		if pages, _, err = Pages(ctx, s, f); err != nil {
@@ -46,8 +47,8 @@ func Receivers(ctx context.Context, s Store, f ListFilter, configured []string) 
 // more than f.Limit, next is the value of f.After with which the list goes on; otherwise it is
 // empty. With a Limit one call looks at 400 to 4,000 pages at most, so that it may return fewer pages than
 // there are, or none, with a next.
-func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next string, err error) {
-	pages = []Page{}
+func Pages(ctx context.Context, s Store, f inspect.ListFilter) (pages []inspect.Page, next string, err error) {
+	pages = []inspect.Page{}
 	if f.URL != "" {
 		page, err := pageurl.Canonical(f.URL)
 		if err != nil {
@@ -71,7 +72,7 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 			return pages, last, nil
 		}
 		last = url
-		if url != "" && !f.matchesURL(url) { // an empty one says that the iteration failed
+		if url != "" && !matchesURL(f, url) { // an empty one says that the iteration failed
 			looked++
 			continue
 		}
@@ -91,12 +92,12 @@ const (
 )
 
 // matchesURL reports whether the URL of a page contains what f asks for. Case does not count.
-func (f ListFilter) matchesURL(url string) bool {
+func matchesURL(f inspect.ListFilter, url string) bool {
 	return f.Contains == "" || strings.Contains(strings.ToLower(url), strings.ToLower(f.Contains))
 }
 
 // appendSelected appends the page with the state st to pages if f selects it.
-func appendSelected(pages []Page, url string, st flow.State, f ListFilter) ([]Page, error) {
+func appendSelected(pages []inspect.Page, url string, st flow.State, f inspect.ListFilter) ([]inspect.Page, error) {
 	if f.State != "" {
 		if p, err := index.Load(st); err != nil || !mayBeInState(p, f.State) {
 			return pages, err
@@ -104,9 +105,9 @@ func appendSelected(pages []Page, url string, st flow.State, f ListFilter) ([]Pa
 	}
 	p, ok, err := loadPage(url, st)
 	if err == nil && f.Tree {
-		err = p.addTrees(st)
+		err = addTrees(&p, st)
 	}
-	if err != nil || !ok || !p.keepClients(f.Client, f.Clients) || !p.keepTagged(f.Tag) || f.State != "" && p.State != f.State {
+	if err != nil || !ok || !keepClients(&p, f.Client, f.Clients) || !keepTagged(&p, f.Tag) || f.State != "" && p.State != f.State {
 		return pages, err
 	}
 	return append(pages, p), nil
@@ -115,43 +116,43 @@ func appendSelected(pages []Page, url string, st flow.State, f ListFilter) ([]Pa
 // keepClients removes the subscriptions of clients other than client, which is empty for any, and those of
 // clients that are not in clients, which is nil for all. In the latter case it also removes the
 // documents of other clients. It reports whether p is still selected.
-func (p *Page) keepClients(client string, clients []string) bool {
+func keepClients(p *inspect.Page, client string, clients []string) bool {
 	if client == "" && clients == nil {
 		return true
 	}
-	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s Subscription) bool {
+	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s inspect.Subscription) bool {
 		return client != "" && s.Client != client || clients != nil && !slices.Contains(clients, s.Client)
 	})
 	if clients != nil {
 		p.Keep = nil
-		p.Documents = slices.DeleteFunc(p.Documents, func(d Document) bool { return !p.hasSubscriptionTo(d.ID) })
+		p.Documents = slices.DeleteFunc(p.Documents, func(d inspect.Document) bool { return !hasSubscriptionTo(p, d.ID) })
 	}
 	return len(p.Subscriptions) > 0
 }
 
 // keepTagged removes the subscriptions without tag, unless it is empty. It reports whether p is still
 // selected.
-func (p *Page) keepTagged(tag string) bool {
+func keepTagged(p *inspect.Page, tag string) bool {
 	if tag == "" {
 		return true
 	}
-	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s Subscription) bool { return !slices.Contains(s.Tags, tag) })
+	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s inspect.Subscription) bool { return !slices.Contains(s.Tags, tag) })
 	return len(p.Subscriptions) > 0
 }
 
 // hasSubscriptionTo reports whether a subscription in p is to the document with this ID.
-func (p *Page) hasSubscriptionTo(document string) bool {
-	return slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.Document == document })
+func hasSubscriptionTo(p *inspect.Page, document string) bool {
+	return slices.ContainsFunc(p.Subscriptions, func(s inspect.Subscription) bool { return s.Document == document })
 }
 
 // mayBeInState reports whether a page may be in a state. It needs no more than p to say so.
 func mayBeInState(p index.Page, state string) bool {
 	switch state {
-	case StateFailing:
+	case inspect.StateFailing:
 		return p.Incarnation != "" && !p.Rests() && isFailing(p) && p.DormantSince.IsZero()
-	case StateDormant:
+	case inspect.StateDormant:
 		return !p.DormantSince.IsZero()
-	case StateActive:
+	case inspect.StateActive:
 		return p.Incarnation != "" && !p.Rests() && !isFailing(p)
 	}
 	return p.Incarnation == "" || p.Rests()
@@ -164,7 +165,7 @@ func isFailing(p index.Page) bool {
 
 // selectReceivers returns the receivers that the subscriptions of pages name. Where f selects all pages
 // it adds those with notifications or dead letters, and with f.Sinks those of the configured sinks.
-func selectReceivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
+func selectReceivers(s Store, pages []inspect.Page, f inspect.ListFilter, configured []string) ([]inspect.Receiver, error) {
 	all := f.URL+f.Client+f.Tag == "" && f.Clients == nil
 	known := make(map[string]bool)
 	for _, p := range pages {
@@ -198,7 +199,7 @@ func selectReceivers(s Store, pages []Page, f ListFilter, configured []string) (
 			}
 		}
 	}
-	infos := make([]Receiver, 0, len(known))
+	infos := make([]inspect.Receiver, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		if !s.Owns(id) {
 			continue
@@ -213,8 +214,8 @@ func selectReceivers(s Store, pages []Page, f ListFilter, configured []string) (
 }
 
 // loadReceiver returns the receiver with the given ID.
-func loadReceiver(s Store, id string) (Receiver, error) {
-	info := Receiver{Sink: id, State: StateActive}
+func loadReceiver(s Store, id string) (inspect.Receiver, error) {
+	info := inspect.Receiver{Sink: id, State: inspect.StateActive}
 	q, err := delivery.Load(s.State(flow.GroupDelivery, id))
 	if err != nil {
 		return info, err
@@ -230,11 +231,11 @@ func loadReceiver(s Store, id string) (Receiver, error) {
 	}
 	switch {
 	case q.Expired():
-		info.State, info.Since, info.Reason = StateExpired, q.ExpiredSince, q.ExpiredReason
+		info.State, info.Since, info.Reason = inspect.StateExpired, q.ExpiredSince, q.ExpiredReason
 	case q.Failures > 0:
-		info.State, info.Since, info.Reason = StateFailing, q.FailingSince, q.Reason
+		info.State, info.Since, info.Reason = inspect.StateFailing, q.FailingSince, q.Reason
 	case q.Limited():
-		info.State, info.Since, info.Reason = StateLimited, q.LimitedSince, q.LimitReason
+		info.State, info.Since, info.Reason = inspect.StateLimited, q.LimitedSince, q.LimitReason
 	}
 	if info.Pending > 0 {
 		info.NextAttempt = q.Due

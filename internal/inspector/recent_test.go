@@ -1,4 +1,4 @@
-package inspect_test
+package inspector_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/inspector"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/diff"
 )
@@ -16,7 +17,7 @@ import (
 // TestRecent changes two pages before the list is first asked for, and one afterwards.
 func TestRecent(t *testing.T) {
 	const one, two = "https://example.com/1", "https://example.com/2"
-	s, recent := newStore(t), inspect.NewRecent()
+	s, recent := newStore(t), inspector.NewRecent()
 	go recent.Run(t.Context(), s)
 	s.stages[flow.TopicSnapshots] = diff.New(diff.Config{Observe: recent.Note})
 	version := func(page string, n int) {
@@ -91,7 +92,7 @@ func (s slowStore) States(group, after string) iter.Seq2[string, flow.State] {
 
 // TestRecentIsPartial asks with Partial while the state is still being read, and gets the changes known so far.
 func TestRecentIsPartial(t *testing.T) {
-	s, recent := slowStore{newStore(t), make(chan struct{})}, inspect.NewRecent()
+	s, recent := slowStore{newStore(t), make(chan struct{})}, inspector.NewRecent()
 	s.stages[flow.TopicSnapshots] = diff.New(diff.Config{Observe: recent.Note})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -136,7 +137,7 @@ func TestRecentIsPartial(t *testing.T) {
 // TestRecentLooksAtAPart: one call with a limit looks at a part of the changes, also if a filter selects
 // none of them.
 func TestRecentLooksAtAPart(t *testing.T) {
-	s, recent := newStore(t), inspect.NewRecent()
+	s, recent := newStore(t), inspector.NewRecent()
 	go recent.Run(t.Context(), s)
 	f := inspect.RecentFilter{Limit: 10}
 	if found, err := recent.Changes(t.Context(), s, f, 0); err != nil || found.Next != "" {

@@ -1,4 +1,4 @@
-package inspect
+package inspector
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/delivery"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -26,8 +27,8 @@ import (
 // It fails where url is not a URL, with a *flow.Refusal of CodeNotFound where the page is neither
 // watched nor expired, with [ErrElsewhere] where another process owns the page, and where the store
 // cannot be read.
-func Explain(ctx context.Context, s Store, languages *text.Languages, url string, f ExplainFilter) (Explanation, error) {
-	e := Explanation{Checks: []Check{}, Changes: []Change{}, Keywords: []Keyword{}}
+func Explain(ctx context.Context, s Store, languages *text.Languages, url string, f inspect.ExplainFilter) (inspect.Explanation, error) {
+	e := inspect.Explanation{Checks: []inspect.Check{}, Changes: []inspect.Change{}, Keywords: []inspect.Keyword{}}
 	page, err := pageurl.Canonical(url)
 	if err != nil {
 		return e, err
@@ -41,8 +42,8 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	switch {
 	case err != nil:
 		return e, err
-	case !ok, !e.Page.keepClients(f.Client, f.Clients): // another client may not learn that it is watched
-		return e, f.notWatched(page)
+	case !ok, !keepClients(&e.Page, f.Client, f.Clients): // another client may not learn that it is watched
+		return e, notWatched(f, page)
 	}
 	checks, err := index.History(st)
 	if err != nil {
@@ -54,9 +55,9 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	for _, c := range checks {
 		if f.Clients != nil {
 			c.Versions = maps.Clone(c.Versions)
-			maps.DeleteFunc(c.Versions, func(document string, _ uint64) bool { return !e.Page.hasSubscriptionTo(document) })
+			maps.DeleteFunc(c.Versions, func(document string, _ uint64) bool { return !hasSubscriptionTo(&e.Page, document) })
 		}
-		e.Checks = append(e.Checks, Check(c))
+		e.Checks = append(e.Checks, inspect.Check(c))
 	}
 	records, err := match.History(s.State(flow.GroupMatch, page))
 	if err != nil {
@@ -65,12 +66,12 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if e.Changes, err = changesOf(s, e.Page, records, f); err != nil {
 		return e, err
 	}
-	if err := e.addKeywords(ctx, languages, st, records, f); err != nil {
+	if err := addKeywords(&e, ctx, languages, st, records, f); err != nil {
 		return e, err
 	}
 	proposals, err := Proposals(ctx, st)
 	for _, p := range proposals {
-		if e.Page.hasSubscriptionTo(p.Document) { // of the clients that f selects
+		if hasSubscriptionTo(&e.Page, p.Document) { // of the clients that f selects
 			e.Proposals = append(e.Proposals, p)
 		}
 	}
@@ -78,7 +79,7 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 }
 
 // notWatched is the refusal of a page that the caller may not know or that is not watched. Both look the same.
-func (f ExplainFilter) notWatched(page string) error {
+func notWatched(f inspect.ExplainFilter, page string) error {
 	message := fmt.Sprintf("%s is not watched", page)
 	if f.Client != "" {
 		message += fmt.Sprintf(" for client %q", f.Client)
@@ -89,7 +90,7 @@ func (f ExplainFilter) notWatched(page string) error {
 // Deliveries returns the notifications of the last changes of the page of url with their
 // deliveries, the newest change first. The filter f selects clients and keywords. It fails like
 // [Explain].
-func Deliveries(s Store, url string, f ExplainFilter) ([]Change, error) {
+func Deliveries(s Store, url string, f inspect.ExplainFilter) ([]inspect.Change, error) {
 	page, err := pageurl.Canonical(url)
 	if err != nil {
 		return nil, err
@@ -101,8 +102,8 @@ func Deliveries(s Store, url string, f ExplainFilter) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ok || !p.keepClients(f.Client, f.Clients) {
-		return nil, f.notWatched(page)
+	if !ok || !keepClients(&p, f.Client, f.Clients) {
+		return nil, notWatched(f, page)
 	}
 	records, err := match.History(s.State(flow.GroupMatch, page))
 	if err != nil {
@@ -112,10 +113,10 @@ func Deliveries(s Store, url string, f ExplainFilter) ([]Change, error) {
 }
 
 // changesOf returns the changes in records of page with the notifications that f selects.
-func changesOf(s Store, page Page, records []match.ChangeRecord, f ExplainFilter) ([]Change, error) {
-	all := []Change{}
+func changesOf(s Store, page inspect.Page, records []match.ChangeRecord, f inspect.ExplainFilter) ([]inspect.Change, error) {
+	all := []inspect.Change{}
 	for _, rec := range records {
-		if f.Clients != nil && rec.Document != "" && !page.hasSubscriptionTo(rec.Document) {
+		if f.Clients != nil && rec.Document != "" && !hasSubscriptionTo(&page, rec.Document) {
 			continue
 		}
 		c, err := changeOf(s, rec, f)
@@ -128,21 +129,21 @@ func changesOf(s Store, page Page, records []match.ChangeRecord, f ExplainFilter
 }
 
 // changeOf returns a change with the notifications that f selects and their deliveries.
-func changeOf(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
-	c := Change{
+func changeOf(s Store, rec match.ChangeRecord, f inspect.ExplainFilter) (inspect.Change, error) {
+	c := inspect.Change{
 		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Status: rec.Status, Reason: rec.Reason,
-		Matches: []Match{}, Omitted: rec.Omitted,
+		Matches: []inspect.Match{}, Omitted: rec.Omitted,
 	}
 	for _, m := range rec.Matches {
 		if f.Client != "" && m.Client != f.Client || f.Clients != nil && !slices.Contains(f.Clients, m.Client) ||
 			f.Keyword != "" && rec.Status == "" && !slices.Contains(m.Keywords, f.Keyword) {
 			continue
 		}
-		info := Match{
+		info := inspect.Match{
 			Notification: m.Notification, Client: m.Client, Keywords: append([]string{}, m.Keywords...),
 			Sink: m.Receiver.Sink,
 		}
-		all, err := info.resolveDeliveries(s, maxHops)
+		all, err := resolveDeliveries(info, s, maxHops)
 		if err != nil {
 			return c, err
 		}
@@ -156,17 +157,17 @@ const maxHops = 10
 
 // resolveDeliveries returns m with the state of its delivery. Where its sink passed it on to others, it
 // returns one Match for each of them.
-func (m Match) resolveDeliveries(s Store, most int) ([]Match, error) {
-	to, err := m.addDelivery(s)
+func resolveDeliveries(m inspect.Match, s Store, most int) ([]inspect.Match, error) {
+	to, err := addDelivery(&m, s)
 	if err != nil || len(to) == 0 || most == 0 {
-		return []Match{m}, err
+		return []inspect.Match{m}, err
 	}
-	var all []Match
+	var all []inspect.Match
 	for _, next := range to {
-		passed := Match{
+		passed := inspect.Match{
 			Notification: next.ID, Client: m.Client, Keywords: m.Keywords, Sink: next.Sink, Via: append(slices.Clone(m.Via), m.Sink),
 		}
-		more, err := passed.resolveDeliveries(s, most-1)
+		more, err := resolveDeliveries(passed, s, most-1)
 		if err != nil {
 			return nil, err
 		}
@@ -177,9 +178,9 @@ func (m Match) resolveDeliveries(s Store, most int) ([]Match, error) {
 
 // addDelivery fills in the state of the delivery of m to its sink, and returns the sinks that the
 // notification was passed on to.
-func (m *Match) addDelivery(s Store) ([]delivery.Passed, error) {
+func addDelivery(m *inspect.Match, s Store) ([]delivery.Passed, error) {
 	if !s.Owns(m.Sink) {
-		m.Delivery = DeliveryElsewhere
+		m.Delivery = inspect.DeliveryElsewhere
 		return nil, nil
 	}
 	known, ok, err := delivery.Known(s.State(flow.GroupDelivery, m.Sink), m.Notification)
@@ -188,23 +189,23 @@ func (m *Match) addDelivery(s Store) ([]delivery.Passed, error) {
 	}
 	m.Attempts, m.Reason, m.DeliveryTime = known.Attempts, known.Reason, known.Time
 	if known.State == delivery.RecordCollected {
-		m.Delivery = DeliveryDigest
+		m.Delivery = inspect.DeliveryDigest
 		return nil, nil
 	}
 	m.Digest = known.In
 	switch {
 	case !ok:
-		m.Delivery = DeliveryForgotten
+		m.Delivery = inspect.DeliveryForgotten
 	case known.State == delivery.RecordDelivered:
-		m.Delivery = DeliveryDelivered
+		m.Delivery = inspect.DeliveryDelivered
 	case known.State == delivery.RecordDead:
-		m.Delivery = DeliveryDead
+		m.Delivery = inspect.DeliveryDead
 	case known.State == delivery.RecordDropped:
-		m.Delivery = DeliveryDropped
+		m.Delivery = inspect.DeliveryDropped
 	case known.State == delivery.RecordPassed:
-		m.Delivery = DeliveryUnrouted
+		m.Delivery = inspect.DeliveryUnrouted
 	default:
-		m.Delivery = DeliveryPending
+		m.Delivery = inspect.DeliveryPending
 	}
 	return known.To(), nil
 }
@@ -218,7 +219,7 @@ const (
 
 // addKeywords adds the keywords that f selects, each with the reason why it did not match. St is
 // the state of the page in group index, and records are its last changes.
-func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages, st flow.State, records []match.ChangeRecord, f ExplainFilter) error {
+func addKeywords(e *inspect.Explanation, ctx context.Context, languages *text.Languages, st flow.State, records []match.ChangeRecord, f inspect.ExplainFilter) error {
 	until := time.Now().Add(explainTimeout)
 	documents := make(map[string]*lastChange)
 	watched := f.Keyword == ""
@@ -247,14 +248,14 @@ func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages
 				}
 				documents[s.Document] = c
 			}
-			k := Keyword{Client: s.Client, Document: s.Document, Keyword: keyword, Version: c.version}
+			k := inspect.Keyword{Client: s.Client, Document: s.Document, Keyword: keyword, Version: c.version}
 			k.Why = c.whyNot(s, keyword)
 			k.Matched = k.Why == ""
 			e.Keywords = append(e.Keywords, k)
 		}
 	}
 	if !watched {
-		e.Keywords = append(e.Keywords, Keyword{Client: f.Client, Keyword: f.Keyword, Why: "no subscription to this page has this keyword"})
+		e.Keywords = append(e.Keywords, inspect.Keyword{Client: f.Client, Keyword: f.Keyword, Why: "no subscription to this page has this keyword"})
 	}
 	return nil
 }
@@ -272,7 +273,7 @@ type lastChange struct {
 }
 
 // compareLastChange compares the current version of a document with the one before it.
-func compareLastChange(page Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
+func compareLastChange(page inspect.Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
 	c := &lastChange{matched: make(map[[2]string]bool)}
 	value := false
 	for _, d := range page.Documents {
@@ -328,16 +329,16 @@ func compareLastChange(page Page, document string, languages *text.Languages, st
 }
 
 // whyNot returns why the change did not match a keyword of s, or an empty string if it did.
-func (c *lastChange) whyNot(s Subscription, keyword string) string {
+func (c *lastChange) whyNot(s inspect.Subscription, keyword string) string {
 	switch {
 	case c.matched[[2]string{s.Client, keyword}]:
 		return ""
-	case s.State == StatePaused:
+	case s.State == inspect.StatePaused:
 		if s.PausedUntil.IsZero() {
 			return "the subscription is paused"
 		}
 		return "the subscription is paused until " + s.PausedUntil.UTC().Format(time.RFC3339)
-	case s.State == StateExpired:
+	case s.State == inspect.StateExpired:
 		return "the subscription expired: " + s.Reason
 	case c.explainer == nil:
 		return c.noExplainer
@@ -354,7 +355,7 @@ func relinkedItems(before, stands textVersion) (texts []string) {
 	}
 	rows, _ := diff.Rows(text.AnalyzePacked(before.text, flow.UnpackKeys(before.Packed), nil), text.AnalyzePacked(stands.text, keys, nil))
 	for _, r := range rows {
-		if !r.OtherLink || r.Kind != RowKept && r.Kind != RowMoved {
+		if !r.OtherLink || r.Kind != inspect.RowKept && r.Kind != inspect.RowMoved {
 			continue
 		}
 		var item strings.Builder

@@ -1,4 +1,4 @@
-package inspect_test
+package inspector_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/inspector"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/index"
@@ -26,7 +27,7 @@ func TestForgottenChanges(t *testing.T) {
 		}
 		s.read(fmt.Sprintf("A lantern of bronze costs %d drachmae", n) + strings.Repeat("\nA lantern", n%2))
 	}
-	h, err := inspect.Versions(t.Context(), s, page, inspect.DocumentFilter{})
+	h, err := inspector.Versions(t.Context(), s, page, inspect.DocumentFilter{})
 	if err != nil || len(h.Versions) != 25 {
 		t.Fatalf("got %d versions, %v", len(h.Versions), err)
 	}
@@ -52,15 +53,15 @@ func TestHistoryElsewhere(t *testing.T) {
 	s.read("A lantern")
 	s.foreign[page] = true
 	for name, call := range map[string]func() error{
-		"versions": func() error { _, err := inspect.Versions(t.Context(), s, page, inspect.DocumentFilter{}); return err },
-		"text":     func() error { _, err := inspect.VersionText(s, page, 0, inspect.DocumentFilter{}); return err },
-		"diff":     func() error { _, err := inspect.Diff(t.Context(), s, nil, page, inspect.DiffFilter{}); return err },
+		"versions": func() error { _, err := inspector.Versions(t.Context(), s, page, inspect.DocumentFilter{}); return err },
+		"text":     func() error { _, err := inspector.VersionText(s, page, 0, inspect.DocumentFilter{}); return err },
+		"diff":     func() error { _, err := inspector.Diff(t.Context(), s, nil, page, inspect.DiffFilter{}); return err },
 		"changes": func() error {
-			_, err := inspect.Changes(t.Context(), s, nil, page, inspect.DocumentFilter{}, 0)
+			_, err := inspector.Changes(t.Context(), s, nil, page, inspect.DocumentFilter{}, 0)
 			return err
 		},
 		"occurrences": func() error {
-			_, err := inspect.FindOccurrences(t.Context(), s, nil, text.NewLanguages(), page, "lantern", inspect.OccurrenceFilter{})
+			_, err := inspector.FindOccurrences(t.Context(), s, nil, text.NewLanguages(), page, "lantern", inspect.OccurrenceFilter{})
 			return err
 		},
 	} {
@@ -82,7 +83,7 @@ func TestOccurrencesInVersions(t *testing.T) {
 		s.read(content)
 	}
 	find := func(term string, f inspect.OccurrenceFilter) string {
-		o, err := inspect.FindOccurrences(t.Context(), s, nil, text.NewLanguages(), page, term, f)
+		o, err := inspector.FindOccurrences(t.Context(), s, nil, text.NewLanguages(), page, term, f)
 		if err != nil {
 			t.Fatal(err)
 		}

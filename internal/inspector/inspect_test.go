@@ -1,4 +1,4 @@
-package inspect_test
+package inspector_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/inspector"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -144,7 +145,7 @@ func TestPageThatIsPaused(t *testing.T) {
 	if l := s.list(inspect.ListFilter{State: inspect.StateActive}); len(l.Pages) > 0 {
 		t.Errorf("got the active pages %+v, want none", l.Pages)
 	}
-	text, err := inspect.VersionText(s, page, 0, inspect.DocumentFilter{Clients: []string{"ann"}})
+	text, err := inspector.VersionText(s, page, 0, inspect.DocumentFilter{Clients: []string{"ann"}})
 	if err != nil || text.N != 1 || text.Text != "in stock" {
 		t.Errorf("got %+v (%v), want version 1", text, err)
 	}
@@ -300,7 +301,7 @@ func TestWhatCannotBeExplained(t *testing.T) {
 	s := newStore(t)
 	s.subscribe(page, "ann", "sold out")
 	explain := func(url, client string) error {
-		_, err := inspect.Explain(t.Context(), s, text.NewLanguages(), url, inspect.ExplainFilter{Client: client})
+		_, err := inspector.Explain(t.Context(), s, text.NewLanguages(), url, inspect.ExplainFilter{Client: client})
 		return err
 	}
 	for name, err := range map[string]error{
@@ -322,7 +323,7 @@ func TestWhatCannotBeExplained(t *testing.T) {
 	if err := explain(page, ""); !errors.Is(err, inspect.ErrElsewhere) || err.Error() != page+": another process owns it: vokter-web2-4711 at 10.0.0.2; ask that one" {
 		t.Errorf("a page that a known process owns: got %v", err)
 	}
-	if _, err := inspect.List(t.Context(), s, inspect.ListFilter{URL: page}, nil); !errors.Is(err, inspect.ErrElsewhere) {
+	if _, err := inspector.List(t.Context(), s, inspect.ListFilter{URL: page}, nil); !errors.Is(err, inspect.ErrElsewhere) {
 		t.Errorf("a page that another process owns: got %v, want ErrElsewhere", err)
 	}
 	if l := s.list(inspect.ListFilter{}); len(l.Pages) != 0 {
