@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -172,16 +173,46 @@ func TestStagesDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// A program that embeds a Router with webhooks links neither Sarama nor slack-go nor go-mail.
-func TestHeavyDependenciesSitInLeaves(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".", "./sinks/webhook").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
+// weights say what programs may link that import some packages of this module: how many packages at most, all of Go's
+// own counted, and none that begins with one of never. A program that needs more passes it as a value (ADR 44).
+var weights = []struct {
+	program string
+	imports []string
+	most    int
+	never   []string
+}{
+	{"README's program", []string{".", "./pipeline", "./pipeline/registry", "./sinks/webhook"}, 534, slices.Concat(values, otherSinks)},
+	{"a client of the API", []string{"./inspect/client"}, 246, slices.Concat(values, otherSinks, engine)},
+	{"diff and match without a Router", []string{"./stages/diff", "./stages/match"}, 251, slices.Concat(values, otherSinks, storage)},
+}
+
+var (
+	// values are what a program passes. Reflection on methods, as templates do it, keeps the linker from leaving out
+	// what is not called.
+	values = []string{
+		"text/template", "html/template", "github.com/chromedp/", "github.com/yuin/goldmark", "github.com/tetratelabs/wazero",
+		"github.com/blevesearch/snowballstem", "github.com/kljensen/snowball/french", module + "/sources/browser",
 	}
-	for pkg := range strings.Lines(string(out)) {
-		for _, heavy := range []string{"github.com/IBM/sarama", "github.com/slack-go/slack", "github.com/twmb/franz-go", "github.com/wneessen/go-mail"} {
-			if strings.HasPrefix(pkg, heavy) {
-				t.Errorf("the root or sinks/webhook depends on %s", strings.TrimSpace(pkg))
+	otherSinks = []string{"github.com/IBM/sarama", "github.com/slack-go/slack", "github.com/twmb/franz-go", "github.com/wneessen/go-mail"}
+	storage    = []string{"github.com/cockroachdb/", "github.com/prometheus/", "github.com/getsentry/"}
+	engine     = slices.Concat(storage, []string{module + "/stages", module + "/internal/engine", module + "/internal/delivery", module + "/sources"})
+)
+
+func TestWeights(t *testing.T) {
+	for _, w := range weights {
+		cmd := exec.Command("go", append([]string{"list", "-deps"}, w.imports...)...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux") // elsewhere there are some more or fewer
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		linked := strings.Fields(string(out))
+		if len(linked) > w.most {
+			t.Errorf("%s links %d packages, and %d are allowed", w.program, len(linked), w.most)
+		}
+		for _, pkg := range linked {
+			if slices.ContainsFunc(w.never, func(prefix string) bool { return strings.HasPrefix(pkg, prefix) }) {
+				t.Errorf("%s links %s", w.program, pkg)
 			}
 		}
 	}
