@@ -174,7 +174,7 @@ func TestStagesDoNotImportEachOther(t *testing.T) {
 }
 
 // weights say what programs may link that import some packages of this module: how many packages at most, all of Go's
-// own counted, and none that begins with one of never. A program that needs more passes it as a value (ADR 44).
+// own counted, and none that begins with one of never. A program that needs more passes it as a value (ADR 45).
 var weights = []struct {
 	program string
 	imports []string
