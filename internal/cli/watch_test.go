@@ -321,7 +321,7 @@ func TestCrontab(t *testing.T) {
 	p.set(http.StatusOK, strings.Replace(shop, "In stock", "Sorry, sold out", 1))
 	r := watch()
 	lines := strings.Split(r.stdout, "\n")
-	if r.code != 0 || r.stderr != "" || len(lines) != 4 || !strings.Contains(lines[0], "  The Lantern Shop  ") || !strings.HasPrefix(lines[1], "  + sold out  Sorry, sold out") {
+	if r.code != 0 || r.stderr != "" || len(lines) != 4 || !strings.Contains(lines[0], "  The Lantern Shop  ") || !strings.HasPrefix(lines[1], "  + sold out  [-In stock-] {+Sorry, sold out+}") {
 		t.Errorf("a change: got %+v", r)
 	}
 	p.set(http.StatusNotFound, "gone")

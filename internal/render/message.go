@@ -375,14 +375,18 @@ func (l Line) Head() string {
 func (l Line) Text() string {
 	var b strings.Builder
 	marks := l.Marks()
-	for _, s := range l.Spans {
+	for i := 0; i < len(l.Spans); {
+		event, text := l.Spans[i].Event, ""
+		for ; i < len(l.Spans) && l.Spans[i].Event == event; i++ {
+			text += l.Spans[i].Text
+		}
 		switch {
-		case !marks || s.Event == "":
-			b.WriteString(s.Text)
-		case s.Event == pipeline.Removed:
-			b.WriteString(markInside("[-", s.Text, "-]"))
+		case !marks || event == "":
+			b.WriteString(text)
+		case event == pipeline.Removed:
+			b.WriteString(markInside("[-", text, "-]"))
 		default:
-			b.WriteString(markInside("{+", s.Text, "+}"))
+			b.WriteString(markInside("{+", text, "+}"))
 		}
 	}
 	return b.String()

@@ -19,7 +19,7 @@ import (
 
 // TestAFileIsCheckedWhenItIsWritten watches a file once a day.
 func TestAFileIsCheckedWhenItIsWritten(t *testing.T) {
-	box, dir, path := newMailbox(), t.TempDir(), filepath.Join(t.TempDir(), "a.md")
+	box, dir, path := newMailbox(), t.TempDir(), filepath.Join(t.TempDir(), "a.txt")
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -78,7 +78,7 @@ func TestAFolderIsFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("a.md", "one text\n")
+	write("a.txt", "one text\n")
 	var log lockedBuffer
 	transport := openTransport(t, "")
 	_, stop := startRouter(t, vokter.Config{
@@ -98,18 +98,18 @@ func TestAFolderIsFollowed(t *testing.T) {
 			return err == nil && len(p.Documents) == 1 && p.Documents[0].N > 0 && p.Open == nil
 		})
 	}
-	checked("a.md")
-	write("a.md", "one text\nArgus came\n")
+	checked("a.txt")
+	write("a.txt", "one text\nArgus came\n")
 	<-box.arrived
-	write("b.md", "a new file\n")
-	checked("b.md")
-	write("b.md", "a new file\nArgus too\n")
+	write("b.txt", "a new file\n")
+	checked("b.txt")
+	write("b.txt", "a new file\nArgus too\n")
 	<-box.arrived
-	if err := os.Remove(filepath.Join(folder, "a.md")); err != nil {
+	if err := os.Remove(filepath.Join(folder, "a.txt")); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the end of the watch of a.md", func() bool {
-		p, err := index.Load(transport.State(flow.GroupIndex, filesource.URL(filepath.Join(folder, "a.md"))))
+	waitFor(t, "the end of the watch of a.txt", func() bool {
+		p, err := index.Load(transport.State(flow.GroupIndex, filesource.URL(filepath.Join(folder, "a.txt"))))
 		return err == nil && p.Incarnation == ""
 	})
 	stop()
@@ -117,7 +117,7 @@ func TestAFolderIsFollowed(t *testing.T) {
 		t.Errorf("the log warns of a file that was removed: %s", s)
 	}
 	for i, n := range box.take() {
-		if want := filesource.URL(filepath.Join(folder, []string{"a.md", "b.md"}[i])); n.URL != want || len(n.Diffs) != 1 {
+		if want := filesource.URL(filepath.Join(folder, []string{"a.txt", "b.txt"}[i])); n.URL != want || len(n.Diffs) != 1 {
 			t.Errorf("got %d diffs of %s, want 1 of %s", len(n.Diffs), n.URL, want)
 		}
 	}
