@@ -66,7 +66,7 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if e.Changes, err = changesOf(s, e.Page, records, f); err != nil {
 		return e, err
 	}
-	if err := addKeywords(&e, ctx, languages, st, records, f); err != nil {
+	if err := addKeywords(ctx, &e, languages, st, records, f); err != nil {
 		return e, err
 	}
 	proposals, err := Proposals(ctx, st)
@@ -219,7 +219,7 @@ const (
 
 // addKeywords adds the keywords that f selects, each with the reason why it did not match. St is
 // the state of the page in group index, and records are its last changes.
-func addKeywords(e *inspect.Explanation, ctx context.Context, languages *text.Languages, st flow.State, records []match.ChangeRecord, f inspect.ExplainFilter) error {
+func addKeywords(ctx context.Context, e *inspect.Explanation, languages *text.Languages, st flow.State, records []match.ChangeRecord, f inspect.ExplainFilter) error {
 	until := time.Now().Add(explainTimeout)
 	documents := make(map[string]*lastChange)
 	watched := f.Keyword == ""

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"

@@ -52,11 +52,6 @@ func (t *Text) At(offset int) *Block {
 // span returns the text of block i.
 func (t *Text) span(i int) string { return t.content[t.spans[i].start:t.spans[i].end] }
 
-// isMark reports whether c ends a block.
-func isMark(c byte) bool {
-	return c <= pipeline.BlockEnd && (c == pipeline.BlockEnd || c == pipeline.ItemStart || c == pipeline.ItemEnd)
-}
-
 // span is the block [start, end) of a text.
 type span struct{ start, end int }
 
