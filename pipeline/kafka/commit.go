@@ -21,6 +21,9 @@ const (
 	// linger is how long a transaction waits for more messages: one transaction per message
 	// would halve the throughput of a lane.
 	linger = 5 * time.Millisecond
+	// maxLinger is how long it waits while its lane has more messages to handle: the fewer transactions, the less
+	// the brokers have to do.
+	maxLinger = 100 * time.Millisecond
 	// A batch of maxBatchRecords or maxBatchBytes does not wait. A change that is told writes some 15 records.
 	maxBatchRecords = 256
 	maxBatchBytes   = 4 << 20
@@ -214,8 +217,11 @@ func (n *lease) commitLoop() {
 			over = true
 		}
 		due, wait := n.batchDue()
-		if wait && !over {
+		for began := time.Now(); wait && !over; _, wait = n.batchDue() {
 			time.Sleep(linger)
+			if n.reading.Load() == 0 || time.Since(began) >= maxLinger {
+				break
+			}
 		}
 		if !due && !over {
 			continue

@@ -33,6 +33,9 @@ type cursor struct {
 	// source reads the topic. It is nil until a runner has begun, and closed between two runners. Only the
 	// runner may read it without lease.mu.
 	source *source
+	// isReading says that the last look at the source found a message, whose turn did not have to wait for a
+	// transaction. Only the runner reads it.
+	isReading bool
 }
 
 var _ engine.Lane[output] = (*cursor)(nil)
@@ -94,7 +97,21 @@ func (c *cursor) Begin(signal chan struct{}) (end func()) {
 		from = sarama.OffsetOldest
 	}
 	c.source = newSource(c.lease.transport, c.consumer, c.lease.lane, from, signal)
-	return c.source.close
+	return func() {
+		c.setReading(false)
+		c.source.close()
+	}
+}
+
+// setReading notes whether the runner has a message of the log to handle.
+func (c *cursor) setReading(is bool) {
+	switch {
+	case is && !c.isReading:
+		c.lease.reading.Add(1)
+	case !is && c.isReading:
+		c.lease.reading.Add(-1)
+	}
+	c.isReading = is
 }
 
 // Peek returns the next record that a handler gets. It passes on the others: markers, and records in
@@ -102,6 +119,7 @@ func (c *cursor) Begin(signal chan struct{}) (end func()) {
 func (c *cursor) Peek() (engine.Work, bool, error) {
 	for m := c.source.peek(); m != nil; m = c.source.peek() {
 		if markerOwner(m) == "" && !c.isMisplaced(m) {
+			c.setReading(true)
 			return c.workOf(m), true, nil
 		}
 		if err := c.skip(m); err != nil {
@@ -109,6 +127,7 @@ func (c *cursor) Peek() (engine.Work, bool, error) {
 		}
 		c.source.pop()
 	}
+	c.setReading(false)
 	return engine.Work{}, false, nil
 }
 
@@ -138,10 +157,13 @@ func (c *cursor) Admit(w engine.Work) <-chan struct{} {
 	c.lease.mu.RLock()
 	landed := c.lease.pendingOnCommit[engine.Place{Group: c.consumer.Group, Key: w.Key()}]
 	c.lease.mu.RUnlock()
-	if landed != nil {
-		return landed
+	if landed == nil {
+		landed = c.lease.roomChannel()
 	}
-	return c.lease.roomChannel()
+	if landed != nil {
+		c.setReading(false)
+	}
+	return landed
 }
 
 // Commit merges the writes of x, one attempt to handle one message, into the next transaction of the lane.

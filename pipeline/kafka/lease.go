@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -70,6 +71,8 @@ type lease struct {
 	cancelHandlers context.CancelFunc
 	abandoned      chan struct{}
 
+	// reading is how many runners have a message of the log to handle.
+	reading atomic.Int32
 	runMu   sync.Mutex // guards the seats of the cursors, too
 	running bool
 }
