@@ -35,8 +35,8 @@ type SubscriptionList struct {
 // originName is the pattern of SubscriptionList.Origin.
 var originName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Apply makes subscriptions all that the list called origin has: it adds what is new, changes what differs, and cancels
-// what an earlier call gave and this one does not; an empty list cancels all. Everything else stays: what Subscribe made,
+// Apply sets the list called origin to subscriptions. It adds those that are new, changes those that differ, and cancels
+// those that an earlier call gave and this one does not; an empty list cancels all. Everything else stays: what Subscribe made,
 // the Config, and other lists. One that changes keeps its baseline, as in Change, and a paused one stays paused.
 //
 // A subscription that is invalid, that is given twice, or whose document the client watches by a subscription from
@@ -107,8 +107,8 @@ func (r *Router) checkLanes() error {
 // lists has lists of subscriptions applied one after another.
 type lists struct {
 	sync.Mutex
-	// settled are the origins whose last list this process applied to the end. Of others commands may be under way, so that
-	// the state of a page is not yet what it will be.
+	// settled are the origins whose last list this process applied to the end. Commands of
+	// the others may be under way, and the state of a page can still change.
 	settled map[string]bool
 }
 
@@ -149,7 +149,7 @@ func (a *listApplication) at(page, client string) *pageEntries {
 	return p
 }
 
-// sort sorts the list by pages, and refuses what is invalid.
+// sort groups the list by page and refuses what is invalid.
 func (a *listApplication) sort() error {
 	for i, s := range a.Subscriptions {
 		s = s.WithDefaults()
@@ -220,7 +220,7 @@ func (a *listApplication) send(ctx context.Context) error {
 	return b.finish(ctx)
 }
 
-// look notes what is to be done with page, whose state is st, if it has subscriptions of the list.
+// look notes which command page needs if it has subscriptions of the list. st is the state of the page.
 func (a *listApplication) look(page string, st flow.State) error {
 	origins, err := index.Origins(st)
 	digest, ok := origins[a.origin]

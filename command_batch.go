@@ -84,7 +84,7 @@ func (b *commandBatch) finish(ctx context.Context) error {
 	return nil
 }
 
-// publish publishes what was added to p.
+// publish sends the commands that were added to p.
 func (b *commandBatch) publish(ctx context.Context, p flow.Publisher) error {
 	if b.each != nil {
 		var cancel func()
@@ -120,7 +120,7 @@ func (b *commandBatch) await(ctx context.Context) error {
 	}
 }
 
-// whyUndecided returns err with what is wrong with the transport, if it says that a command was not decided in time.
+// whyUndecided returns err. If err says that a command was not decided in time, it adds what the transport lacks.
 func (r *Router) whyUndecided(err error) error {
 	if why := r.transport.Ready(); why != nil && errors.Is(err, flow.ErrBusy) {
 		return fmt.Errorf("%w (%w)", err, why)

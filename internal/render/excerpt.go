@@ -112,15 +112,26 @@ func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 
 // joinSides joins the two sides of an edit that both have a keyword.
 func joinSides(found []difference) []difference {
-	var joined []difference
+	type side struct {
+		event                    pipeline.Event
+		text, counterpart, title string
+	}
+	opposite := map[pipeline.Event]pipeline.Event{pipeline.Added: pipeline.Removed, pipeline.Removed: pipeline.Added}
+	waiting := make(map[side]int) // the sides without the other one, by their places in joined
+	joined := found[:0]
 	for _, d := range found {
-		i := slices.IndexFunc(joined, func(o difference) bool {
-			return d.isEdit && o.isEdit && o.Event != d.Event && o.Event != "" && o.Text == d.Counterpart && o.Counterpart == d.Text && o.Title == d.Title
-		})
-		if i < 0 {
+		other := side{opposite[d.Event], d.Counterpart, d.Text, d.Title}
+		i, ok := waiting[other]
+		if !ok || !d.isEdit {
+			if is := (side{d.Event, d.Text, d.Counterpart, d.Title}); d.isEdit {
+				if _, several := waiting[is]; !several {
+					waiting[is] = len(joined)
+				}
+			}
 			joined = append(joined, d)
 			continue
 		}
+		delete(waiting, other)
 		o := &joined[i]
 		o.Event, o.diffs = "", o.diffs+d.diffs
 		for _, k := range d.keywords {

@@ -6,9 +6,18 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// counterpart returns what stands in place of the text in the other version: the text with each edit in it undone, or
-// made. It is empty if an edit reaches out of the text, or has nothing on the other side.
+// counterpart returns what stands in place of the text in the other version. All subscriptions share it.
 func (h *hit) counterpart() string {
+	if h.other == nil {
+		other := h.findCounterpart()
+		h.other = &other
+	}
+	return *h.other
+}
+
+// findCounterpart returns the text with each edit in it undone, or made. It is empty if an edit reaches out of the text,
+// or has nothing on the other side.
+func (h *hit) findCounterpart() string {
 	h.computeText()
 	if len(h.text) != h.to-h.from {
 		return "" // the words alone are shown

@@ -165,10 +165,11 @@ type hit struct {
 	place
 	w *flow.Window
 
-	// text, and its span from, to in w.Text, are computed when first needed. So are snippets
-	// and hashes, which are keyed by the offset of the snippet.
+	// text, its span from, to in w.Text, and its counterpart other are computed when first needed. So are
+	// snippets and hashes, which are keyed by the offset of the snippet.
 	text     string
 	from, to int
+	other    *string
 	snippets map[int]snippet
 	hashes   map[int]uint64
 	// lineBlocks are what line returned.
