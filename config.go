@@ -143,16 +143,16 @@ type Config struct {
 	// Where one of them returns an error the message is redelivered, without end. A message that
 	// they acknowledge without its handler becomes a dead letter, with an error in the log; wakes and
 	// results that nobody published are handled past them. They must return no messages. The file
-	// docs/embedding.md says which of Watermill's own are of use.
+	// docs/watermill.md says which of Watermill's own are of use.
 	WatermillMiddleware []message.HandlerMiddleware
-	// Watermill is a router of the program that the handlers are added to, so that its
-	// middleware and its decorators are around them; outside WatermillMiddleware. The program
-	// runs it and closes it. Run waits until it runs, adds the handlers, and stops them when it
-	// ends; the router and its other handlers go on, but a router that has no other handlers
-	// closes itself then, as Watermill's routers do. The program must not close it before Run
-	// has returned: Run fails where its handlers end early, and leaves the remaining
-	// notifications to the next start. The program may cancel the context of the router's own
-	// Run. Default: the Router has a router of its own.
+	// Watermill is a router of the program that the handlers are added to, so that its middleware
+	// is around them, outside WatermillMiddleware. Its decorators of subscribers see the messages
+	// of topics, those of publishers nothing. The program runs it and closes it. Run waits until
+	// it runs, adds the handlers, and stops them when it ends; the router and its other handlers
+	// go on, but a router that has no other handlers closes itself then, as Watermill's routers
+	// do. The program must not close it before Run has returned: Run fails where its handlers end
+	// early, and leaves the remaining notifications to the next start. The program may cancel the
+	// context of the router's own Run. Default: the Router has a router of its own.
 	Watermill *message.Router
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -285,10 +286,10 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestManyFaults: of many deliveries through brokers that fail now and then each arrives, and
-// nothing is left over.
+// TestManyFaults: of many deliveries through brokers that fail now and then each arrives, those of a page in order.
+// What arrives again has the same ID.
 func TestManyFaults(t *testing.T) {
-	const deliveries, workers = 1000, 20
+	const pages, each = 20, 50
 	cluster := startFake(t)
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 	makeTopic(t, c, 4, nil)
@@ -301,36 +302,72 @@ func TestManyFaults(t *testing.T) {
 		return nil, nil, false
 	})
 	s := newTestSink(t, c)
-	var next atomic.Int64
+	deliverInTurn(t, s, pages, each)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if calls.Load() >= pages*each {
+		t.Errorf("%d requests for %d deliveries: nothing was batched", calls.Load(), pages*each)
+	}
+	checkInTurn(t, c, pages, each)
+}
+
+// deliverInTurn delivers so many notifications of so many pages: those of a page one after the other, each until it is
+// delivered.
+func deliverInTurn(t *testing.T, s *Sink, pages, each int) {
 	var wg sync.WaitGroup
-	for range workers {
+	for page := range pages {
 		wg.Go(func() {
-			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
-				for try := 0; s.Deliver(t.Context(), sample(fmt.Sprint("N", i))) != nil; try++ {
-					if try == 10 {
-						t.Errorf("N%d was never delivered", i)
-						break
+			for i := range each {
+				n := sample(strconv.Itoa(i))
+				n.URL = fmt.Sprintf("https://example.com/%d", page)
+				for try := 0; s.Deliver(t.Context(), n) != nil; try++ {
+					if try == 100 {
+						t.Errorf("notification %s of %s was never delivered", n.ID, n.URL)
+						return
 					}
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if err := s.Close(); err != nil {
-		t.Error(err)
+}
+
+// checkInTurn checks that the topic of c has what deliverInTurn delivered, in order. Repeats may follow.
+func checkInTurn(t *testing.T, c Config, pages, each int) {
+	client, err := sarama.NewClient(c.Brokers, sarama.NewConfig())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(s.openProducers) != 0 {
-		t.Errorf("%d producers are left over", len(s.openProducers))
+	defer client.Close()
+	partitions, err := client.Partitions(c.Topic)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if calls.Load() >= deliveries {
-		t.Errorf("%d requests for %d deliveries: nothing was batched", calls.Load(), deliveries)
+	var written int64
+	for _, p := range partitions {
+		end, err := client.GetOffset(c.Topic, p, sarama.OffsetNewest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written += end
 	}
-	seen := make(map[string]bool)
-	for _, m := range records(t, c, deliveries) {
-		seen[headersOf(m)["ce_id"]] = true
+	arrived := make(map[string]int) // by page
+	for _, m := range records(t, c, int(written)) {
+		id, err := strconv.Atoi(headersOf(m)["ce_id"])
+		if page := string(m.Key); err != nil || id > arrived[page] {
+			t.Errorf("%s: notification %s came, want %d or one before it", page, headersOf(m)["ce_id"], arrived[page])
+		} else if id == arrived[page] {
+			arrived[page]++
+		}
 	}
-	if len(seen) != deliveries {
-		t.Errorf("%d of %d arrived", len(seen), deliveries)
+	for page, n := range arrived {
+		if n != each {
+			t.Errorf("%s: %d of %d arrived", page, n, each)
+		}
+	}
+	if len(arrived) != pages {
+		t.Errorf("%d of %d pages arrived", len(arrived), pages)
 	}
 }
 

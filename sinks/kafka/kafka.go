@@ -8,9 +8,9 @@
 // change record), ce_dataschema (the JSON Schema of the value), ce_source, ce_subject (the page, if it is about one),
 // ce_time, ce_specversion and content-type.
 //
-// A notification is delivered once all in-sync replicas have it. The producer is idempotent
-// and batches what is delivered at the same time; a notification that is tried again is a
-// record with the same ce_id, which consumers drop. If the brokers refuse a
+// A notification is delivered once all in-sync replicas have it. The sink publishes with the Publisher of
+// watermill-kafka over an idempotent producer, which batches what is delivered at the same time; a notification that is
+// tried again is a record with the same ce_id, which consumers drop. If the brokers refuse a
 // batch as too large, each of its records is written once more, alone. The sink connects when
 // the first notification is delivered, and again after a failure.
 package kafka
@@ -28,6 +28,8 @@ import (
 	"syscall"
 
 	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
@@ -130,20 +132,16 @@ func Register(r *registry.Registry) {
 type Sink struct {
 	cfg            Config
 	producerConfig *sarama.Config
-	// inFlight is a semaphore for records in flight; a record that is sent alone takes all of it.
-	inFlight chan struct{}
-	// aloneLock is the lock of the delivery that takes all of inFlight.
-	aloneLock chan struct{}
 	// ctx ends with Close.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// connecting makes current. Deliveries that come meanwhile wait for the same attempt.
+	connecting singleflight.Group
 
-	mu sync.Mutex
-	// producer is the producer in use, connecting the one that is being made. Either may be nil.
-	producer   *producer
-	connecting *connectAttempt
-	// openProducers holds all producers that are not closed yet.
-	openProducers map[*producer]struct{}
+	mu      sync.Mutex
+	current *connection // nil: the next delivery connects
+	// open counts the connections that are not closed yet.
+	open sync.WaitGroup
 }
 
 var (
@@ -154,34 +152,27 @@ var (
 var errClosed = errors.New("kafka: the sink is closed")
 
 func newSink(c Config, conf *sarama.Config) *Sink {
-	s := &Sink{
-		cfg: c, producerConfig: conf, openProducers: make(map[*producer]struct{}),
-		inFlight: make(chan struct{}, maxInFlight), aloneLock: make(chan struct{}, 1),
-	}
+	s := &Sink{cfg: c, producerConfig: conf}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
 // Deliver writes n to the topic and returns nil once all in-sync replicas have it.
 func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m, err := s.newRecord(ctx, n)
+	m, err := s.newMessage(ctx, n)
 	if err != nil {
 		return err
 	}
-	// Version 2 is the format of records with headers.
-	if size := m.ByteSize(2); size > s.cfg.MaxMessageBytes {
-		return failure.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
-			size, s.cfg.MaxMessageBytes, s.cfg.Topic))
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	p, err := s.acquireProducer(ctx)
+	c, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	broken, err := s.sendBatched(ctx, p, m)
-	s.releaseProducer(p, broken)
+	defer c.users.Done()
+	err = s.publish(ctx, c, m, 1)
+	// The size limit of the brokers counts for a whole batch.
+	if errors.Is(err, sarama.ErrMessageSizeTooLarge) {
+		return s.publish(ctx, c, m, maxInFlight)
+	}
 	return err
 }
 
@@ -205,83 +196,54 @@ func (s *Sink) TakesChanges() error {
 // batches them.
 func (s *Sink) Batch() (notifications, together int) { return atOnce, atOnce }
 
-// sendBatched sends m in a batch. The size limit of the brokers counts for the whole batch: if they
-// refuse it, m is sent once more, alone.
-func (s *Sink) sendBatched(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
-	if err := acquireSlots(ctx, s.inFlight, 1); err != nil {
-		return false, err
+// publish publishes m on c once it has so many slots of c.inFlight: with all of them, m is in no batch with others.
+func (s *Sink) publish(ctx context.Context, c *connection, m *message.Message, slots int64) error {
+	if err := c.inFlight.Acquire(ctx, slots); err != nil {
+		return fmt.Errorf("kafka: the record was not sent: %w", err)
 	}
-	broken, err = s.send(ctx, p, m)
-	releaseSlots(s.inFlight, 1)
-	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
-		return broken, err
-	}
-	if err := acquireSlots(ctx, s.aloneLock, 1); err != nil {
-		return false, err
-	}
-	defer releaseSlots(s.aloneLock, 1)
-	if err := acquireSlots(ctx, s.inFlight, maxInFlight); err != nil {
-		return false, err
-	}
-	defer releaseSlots(s.inFlight, maxInFlight)
-	return s.send(ctx, p, m)
-}
-
-// acquireSlots takes n slots of a semaphore, or none if ctx is done first.
-func acquireSlots(ctx context.Context, semaphore chan struct{}, n int) error {
-	for i := range n {
-		select {
-		case semaphore <- struct{}{}:
-		case <-ctx.Done():
-			releaseSlots(semaphore, i)
-			return fmt.Errorf("kafka: the record was not sent: %w", ctx.Err())
+	published := make(chan error, 1)
+	c.users.Go(func() {
+		defer c.inFlight.Release(slots)
+		published <- c.publisher.Publish(s.cfg.Topic, m)
+	})
+	select {
+	case err := <-published:
+		reason, broken := s.classify(err, m)
+		if broken {
+			s.retire(c)
 		}
-	}
-	return nil
-}
-
-// releaseSlots gives n slots of a semaphore back.
-func releaseSlots(semaphore chan struct{}, n int) {
-	for range n {
-		<-semaphore
-	}
-}
-
-// send hands m to p and waits for the result. broken says that p must not be used again.
-func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
-	done := make(chan error, 1)
-	m.Metadata = done
-	select {
-	case p.async.Input() <- m:
+		return reason
 	case <-ctx.Done():
-		return ctx.Err() == context.DeadlineExceeded, fmt.Errorf("kafka: the record was not sent: %w", ctx.Err())
-	}
-	select {
-	case err := <-done:
-		return s.classify(err, m)
-	case <-ctx.Done():
-		return ctx.Err() == context.DeadlineExceeded, failure.Ambiguous(fmt.Errorf("kafka: no answer from the brokers: %w", ctx.Err()))
+		if ctx.Err() == context.DeadlineExceeded {
+			s.retire(c)
+		}
+		return failure.Ambiguous(fmt.Errorf("kafka: no answer from the brokers: %w", ctx.Err()))
 	}
 }
 
-// classify classifies err, the result of the producer for m.
-func (s *Sink) classify(err error, m *sarama.ProducerMessage) (broken bool, _ error) {
-	switch {
-	case err == nil:
-		return false, nil
-	case errors.Is(err, sarama.ErrMessageSizeTooLarge):
-		size := m.ByteSize(2)
-		return false, failure.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s",
-			s.cfg.Topic, size, s.cfg.clusterConfig().AlterCommand(s.cfg.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
+// classify classifies err, the result of publishing m. broken says that the connection must not be used again: the next
+// delivery connects again, and reports the reason if that fails.
+func (s *Sink) classify(err error, m *message.Message) (_ error, broken bool) {
+	if err == nil {
+		return nil, false
+	}
+	if large, ok := errors.AsType[*tooLargeError](err); ok {
+		return failure.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
+			large.size, s.cfg.MaxMessageBytes, s.cfg.Topic)), false
+	}
+	if errors.Is(err, sarama.ErrMessageSizeTooLarge) {
+		size := recordOf(s.cfg.Topic, m).ByteSize(recordVersion)
+		return failure.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s (%w)",
+			s.cfg.Topic, size, s.cfg.clusterConfig().AlterCommand(s.cfg.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes))), sarama.ErrMessageSizeTooLarge)), false
 	}
 	if known := s.knownError(err); known != nil {
-		return true, known
+		return known, true
 	}
 	reason := s.cfg.clusterConfig().Reason(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		reason = "the connection to the brokers broke" // it was there: nothing is wrong with the settings
 	}
-	return true, failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.cfg.Topic, reason))
+	return failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.cfg.Topic, reason)), true
 }
 
 // knownError explains an err after which nothing was written. It returns nil for all other errors.

@@ -3,42 +3,63 @@ package kafka
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/IBM/sarama"
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// What headers usually take: how many there are, and the bytes of each.
-const (
-	typicalHeaders    = 7
-	typicalHeaderSize = 48
-)
-
-// newRecord returns the record for n.
-func (s *Sink) newRecord(ctx context.Context, n pipeline.Notification) (*sarama.ProducerMessage, error) {
+// newMessage returns the message for n, with the key of its record.
+func (s *Sink) newMessage(ctx context.Context, n pipeline.Notification) (*message.Message, error) {
 	e, err := flow.CloudEvent(n)
 	if err != nil {
 		return nil, err
 	}
-	m := &sarama.ProducerMessage{
-		Topic: s.cfg.Topic, Key: sarama.StringEncoder(s.recordKey(ctx, n)), Value: sarama.ByteEncoder(e.Body),
-		Headers: make([]sarama.RecordHeader, 0, typicalHeaders),
+	e.Key = s.recordKey(ctx, n)
+	m := message.NewMessage(n.ID, e.Body)
+	m.Metadata = e.Metadata()
+	return m, nil
+}
+
+// marshaler makes records of messages that have at most so many bytes.
+type marshaler struct{ maxBytes int }
+
+var _ watermillkafka.Marshaler = marshaler{}
+
+// tooLargeError is the error for a record of size bytes, which is more than the sink allows.
+type tooLargeError struct{ size int }
+
+func (e *tooLargeError) Error() string { return fmt.Sprintf("the record has %d bytes", e.size) }
+
+// recordVersion is the format of records with headers.
+const recordVersion = 2
+
+// Marshal returns m as a record of topic, or a *tooLargeError.
+func (m marshaler) Marshal(topic string, msg *message.Message) (*sarama.ProducerMessage, error) {
+	r := recordOf(topic, msg)
+	if size := r.ByteSize(recordVersion); size > m.maxBytes {
+		return nil, &tooLargeError{size}
 	}
-	text := make([]byte, 0, typicalHeaders*typicalHeaderSize) // of all headers, to allocate once
-	add := func(s string) []byte {
-		at := len(text)
-		text = append(text, s...)
-		return text[at:len(text):len(text)]
+	return r, nil
+}
+
+// recordOf returns m as a record of topic: a CloudEvent in the binary mode of its Kafka protocol binding.
+func recordOf(topic string, m *message.Message) *sarama.ProducerMessage {
+	r := &sarama.ProducerMessage{
+		Topic: topic, Key: sarama.StringEncoder(m.Metadata[flow.HeaderKey]), Value: sarama.ByteEncoder(m.Payload),
+		Headers: make([]sarama.RecordHeader, 0, len(m.Metadata)),
 	}
-	for name, value := range e.Attributes() {
+	for name, value := range m.Metadata {
 		if name != flow.HeaderKey {
-			m.Headers = append(m.Headers, sarama.RecordHeader{Key: add(name), Value: add(value)})
+			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
 		}
 	}
-	return m, nil
+	return r
 }
 
 // recordKey returns the key of the record for n; it is never empty.

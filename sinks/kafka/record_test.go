@@ -143,11 +143,11 @@ func TestKeys(t *testing.T) {
 		{KeyNotification, t.Context(), sample("N"), "N"},
 	} {
 		s := newTestSink(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t", Key: tt.key})
-		m, err := s.newRecord(tt.ctx, tt.n)
+		m, err := s.newMessage(tt.ctx, tt.n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := m.Key.Encode(); string(got) != tt.want {
+		if got, _ := recordOf("t", m).Key.Encode(); string(got) != tt.want {
 			t.Errorf("key %q: got %q, want %q", tt.key, got, tt.want)
 		}
 	}

@@ -142,10 +142,11 @@ func BenchmarkDeliver(b *testing.B) {
 // benchmarkSink writes a few records for each of so many workers, in turn with s and with bare.
 func benchmarkSink(b *testing.B, s *Sink, bare sarama.SyncProducer, workers int) {
 	const each = 16
-	finished, err := s.newRecord(b.Context(), sample("N"))
+	m, err := s.newMessage(b.Context(), sample("N"))
 	if err != nil {
 		b.Fatal(err)
 	}
+	finished := recordOf(s.cfg.Topic, m)
 	url := func(worker, i int) string { return fmt.Sprintf("https://example.com/%d/%d", worker, i) }
 	round := func(write func(worker, i int) error) error {
 		errs := make([]error, workers)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
-	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Config says where notifications go. Both fields are required.
@@ -54,19 +53,14 @@ func (s *Sink) Batch() (notifications, atOnce int) { return 100, 1 }
 // also where the publisher does not; the context of the message is done as well then. Any
 // failure to publish is tried again, unless its error has another class.
 func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
-	e, err := flow.CloudEvent(n)
+	m, err := Marshaler{}.Marshal(n)
 	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the message was not published: %w", err)
 	}
-	m := message.NewMessageWithContext(ctx, n.ID, e.Body)
-	for name, value := range e.Attributes() {
-		if name != flow.HeaderKey {
-			m.Metadata.Set(name, value)
-		}
-	}
+	m.SetContext(ctx)
 	done := make(chan error, 1)
 	go func() { done <- s.publisher.Publish(s.topic, m) }()
 	select {
