@@ -109,7 +109,7 @@ type Document struct {
 	Language     string              `json:"language,omitempty"`
 	LanguageFrom text.LanguageSource `json:"language_from,omitempty"`
 	// ContentType is the media type of the page.
-	ContentType string `json:"contentType,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
 	TextHash    string `json:"text_hash,omitempty"`
 	// Value is the text of the current version if the document is a value, such as "95.00 EUR".
 	Value string `json:"value,omitempty"`

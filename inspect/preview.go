@@ -5,7 +5,7 @@ type Preview struct {
 	URL         string `json:"url"` // where the page came from after redirects
 	Title       string `json:"title,omitempty"`
 	Language    string `json:"language,omitempty"` // a BCP 47 tag
-	ContentType string `json:"contentType,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
 	Text        string `json:"text"`
 	// Passed says what of the page was passed over because it is not valid.
 	Passed []string `json:"passed,omitempty"`

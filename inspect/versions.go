@@ -47,7 +47,7 @@ type Version struct {
 	Language     string              `json:"language,omitempty"`
 	LanguageFrom text.LanguageSource `json:"language_from,omitempty"`
 	// ContentType is the media type of the page.
-	ContentType string `json:"contentType,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
 	TextHash    string `json:"text_hash"`
 	// Value is the text if the document is a value: a number with its unit, such as "95.00 EUR", or a
 	// word.

@@ -35,7 +35,7 @@ type Notification struct {
 	// ID is the same on every attempt; receivers drop what they have seen.
 	ID     string    `json:"id"`
 	Type   string    `json:"type"`      // one of the NotificationType constants
-	Time   time.Time `json:"timestamp"` // of the check
+	Time   time.Time `json:"time"` // of the check
 	Client string    `json:"client"`
 	// Severity and Channel are those of the subscription.
 	Severity string `json:"severity,omitempty"`
@@ -44,7 +44,7 @@ type Notification struct {
 	Title    string `json:"title,omitempty"`
 	Language string `json:"language,omitempty"`
 	// ContentType is the media type of the page, such as "text/html".
-	ContentType string `json:"contentType,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
 	Change      string `json:"change,omitempty"`
 	// Link is the address of the web page about the change. It is set when the notification is
 	// delivered, if the address of the web page is known.
@@ -83,7 +83,7 @@ type Item struct {
 	URL      string    `json:"url,omitempty"`
 	Client   string    `json:"client,omitempty"`
 	Severity string    `json:"severity,omitempty"`
-	Time     time.Time `json:"timestamp"` // of the check
+	Time     time.Time `json:"time"` // of the check
 	Version  uint64    `json:"version"`
 	Title    string    `json:"title,omitempty"`
 	Change   string    `json:"change"`

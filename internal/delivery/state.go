@@ -26,7 +26,7 @@ const (
 	nameWindowEnd   = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
 )
 
-const stateFormat = 2
+const stateFormat = 3
 
 // pruneBatch limits the IDs, and the markers, that one transaction removes.
 const pruneBatch = 10_000

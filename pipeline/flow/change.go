@@ -25,7 +25,7 @@ type Change struct {
 	Time        time.Time `json:"time"`               // of the check
 	Language    string    `json:"language,omitempty"` // of the new version, a BCP 47 tag
 	Title       string    `json:"title,omitempty"`
-	ContentType string    `json:"contentType,omitempty"` // of the page, a media type
+	ContentType string    `json:"content_type,omitempty"` // of the page, a media type
 	Groups      []Group   `json:"groups"`
 	Size        Size      `json:"size,omitzero"`
 	// Muting names places of the document that change at nearly every check, so that from the next change

@@ -109,7 +109,7 @@ func FuzzTemplate(f *testing.F) {
 		`{{range $i, $d := .diffs}}{{if $i}}, {{end}}{{$d.keyword | upper | trunc 9}}{{else}}{{.reason}}{{end}}`,
 		`{{define "a"}}{{range .diffs}}{{.text}}{{break}}{{end}}{{end}}{{range .items}}{{template "a" .}}{{end}}`,
 		`{{with $x := .health}}{{$x.event}}{{else with .title}}{{.}}{{end}}{{$y := 1}}{{$y = len .diffs}}{{$y}}`,
-		`{{block "b" .}}{{printf "%s %q" .title (join "," .keywords)}}{{end}}{{date "15:04" "UTC" .timestamp}}`,
+		`{{block "b" .}}{{printf "%s %q" .title (join "," .keywords)}}{{end}}{{date "15:04" "UTC" .time}}`,
 		`{{$x := .title}}{{range .diffs}}{{range $.diffs}}{{$x = print $x $x}}{{end}}{{end}}`,
 		`{{(index .diffs 0).text | replace "a" "b" | mrkdwn}}{{/* no */}}{{- .url -}} x`,
 	} {

@@ -22,7 +22,7 @@ func templateData(n pipeline.Notification) map[string]any {
 	m := render.MessageOf(n, render.Budget{Lines: 1})
 	all := diffData(n.Diffs)
 	return map[string]any{
-		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": formatTime(n.Time), "version": formatNumber(n.Version),
+		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "time": formatTime(n.Time), "version": formatNumber(n.Version),
 		"headline": m.Headline, "details": strings.TrimSpace(render.Below(render.MessageOf(n, detailsBudget))), "title": m.Title, "url": cmp.Or(m.URL, render.Page(n.URL)), "host": hostOf(m.URL), "link": m.Link, "reason": m.Reason,
 		"client": cleanText(n.Client), "severity": n.Severity, "channel": cleanText(n.Channel), "language": cleanText(n.Language), "truncated": formatBool(n.Truncated), "omitted": formatNumber(uint64(n.Omitted)),
 		"tags": cleanTexts(n.Tags), "value": valueData(n.Value), "keywords": keywordData(n.Diffs), "diffs": all, "items": itemData(n.Items, all), "health": healthData(n.Health),
@@ -74,7 +74,7 @@ func itemData(list []pipeline.Item, all []map[string]string) []map[string]any {
 	for i, item := range list {
 		n := min(max(item.Diffs, 0), len(all))
 		out[i] = map[string]any{
-			"id": item.ID, "timestamp": formatTime(item.Time), "version": formatNumber(item.Version), "title": cleanText(item.Title), "url": pageAddress(item.URL), "client": cleanText(item.Client), "severity": item.Severity,
+			"id": item.ID, "time": formatTime(item.Time), "version": formatNumber(item.Version), "title": cleanText(item.Title), "url": pageAddress(item.URL), "client": cleanText(item.Client), "severity": item.Severity,
 			"change": item.Change, "value": valueData(item.Value), "diffs": all[:n], "truncated": formatBool(item.Truncated), "omitted": formatNumber(uint64(item.Omitted)),
 		}
 		all = all[n:]

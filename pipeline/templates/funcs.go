@@ -99,7 +99,7 @@ func date(layout string, args ...string) (string, error) {
 	}
 	at, err := time.Parse(time.RFC3339, args[len(args)-1])
 	if err != nil {
-		return "", errors.New("the last argument is not a time such as .timestamp")
+		return "", errors.New("the last argument is not a time such as .time")
 	}
 	zone := time.UTC
 	if len(args) == 2 {

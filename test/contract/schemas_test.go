@@ -104,7 +104,7 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 		"a change without groups":       {flow.TypeChange, `{"id":"i","url":"u","page":"u","document":"d","incarnation":"i","version":2,"previous":1,"time":"2026-11-21T10:00:00Z"}`},
 		"a time that is none":           {flow.TypeHealth, `{"id":"i","event":"failing","time":"yesterday"}`},
 		"a receiver without a sink":     {flow.TypeWithdraw, `{"receiver":{},"subscription":"s","page":"p"}`},
-		"diffs that are null":           {flow.TypeAddressed, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},
+		"diffs that are null":           {flow.TypeAddressed, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","time":"2026-11-21T10:00:00Z","client":""}}`},
 		"a subscription to no keyword":  {flow.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":[],"sinks":["s"]}}`},
 		"an interval in nanoseconds":    {flow.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":["k"],"sinks":["s"],"interval":600000000000}}`},
 		"a cancel of no page":           {flow.TypeCancel, `{"client":"c"}`},
