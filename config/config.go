@@ -159,11 +159,13 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 
 // Error is one mistake in a configuration. Its message says what is wrong and how to correct it.
 type Error struct {
+	// File is the path of the configuration.
 	File string
 	// Line and Column count from 1; a column is a character. Both are 0 for a mistake that has
 	// no place in the file, for example if the file cannot be read.
 	Line, Column int
-	Message      string
+	// Message says what is wrong and what to write.
+	Message string
 }
 
 func (e *Error) Error() string {

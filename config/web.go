@@ -33,6 +33,7 @@ type Proxy struct {
 
 // Feed is a list of changes, as Atom and as JSON Feed.
 type Feed struct {
+	// Name is the last part of the address of the feed.
 	Name string
 	// Hash is the hash of its secret, as HashToken returns it.
 	Hash string

@@ -15,13 +15,17 @@ type DiffFilter struct {
 
 // Difference is what Diff returns: two versions of a document side by side.
 type Difference struct {
-	URL      string  `json:"url"`
-	Document string  `json:"document"`
-	From     Version `json:"from"`
-	To       Version `json:"to"`
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// From is the older version, and To the newer one.
+	From Version `json:"from"`
+	To   Version `json:"to"`
 	// Size is how much changed, in tokens.
 	Size flow.Size `json:"size"`
-	Rows []Row     `json:"rows"`
+	// Rows are the parts of both texts, in the order of the newer one.
+	Rows []Row `json:"rows"`
 	// Proposals are, where To is the current version, the places whose words change often.
 	Proposals []Proposal `json:"proposals,omitempty"`
 }

@@ -32,7 +32,9 @@ const (
 
 // ListFilter selects what List returns. Empty fields select everything.
 type ListFilter struct {
-	URL    string `json:"url,omitempty"`
+	// URL selects the page with this address, in any spelling.
+	URL string `json:"url,omitempty"`
+	// Client selects the subscriptions of this client, and the pages that have one.
 	Client string `json:"client,omitempty"`
 	// Tag selects the subscriptions with this tag, and the pages that have one.
 	Tag string `json:"tag,omitempty"`
@@ -56,12 +58,15 @@ type ListFilter struct {
 
 // Listing is what List returns: pages in the order of their URLs, receivers in that of their sinks.
 type Listing struct {
-	Pages     []Page     `json:"pages"`
+	// Pages are the pages that the filter selects.
+	Pages []Page `json:"pages"`
+	// Receivers are those of the subscriptions that the filter selects.
 	Receivers []Receiver `json:"receivers"`
 }
 
 // Page is a page that is watched, or whose subscriptions expired.
 type Page struct {
+	// URL is the canonical address of the page.
 	URL string `json:"url"`
 	// State is StateActive, StateFailing where the last check failed or did not find a document that
 	// somebody watches, StateDormant where so many failed that it is checked ever more rarely, StatePaused where all
@@ -88,14 +93,18 @@ type Page struct {
 	// left out.
 	Failures int `json:"failures"`
 	// GiveUp is when the first subscription to a dormant page expires, unless the page answers.
-	GiveUp        time.Time      `json:"give_up,omitzero"`
-	Documents     []Document     `json:"documents"`
+	GiveUp time.Time `json:"give_up,omitzero"`
+	// Documents are the texts of the page that somebody watches, one for each view.
+	Documents []Document `json:"documents"`
+	// Subscriptions are those to the documents of the page, in the order of their clients.
 	Subscriptions []Subscription `json:"subscriptions"`
 }
 
 // Document is one document of a page: its text, as a view of the page selects it.
 type Document struct {
-	ID      string        `json:"id"`
+	// ID names the document within its page. It is the same after a restart.
+	ID string `json:"id"`
+	// View says which part of the page it is. The zero View is the whole page.
 	View    pipeline.View `json:"view,omitzero"`
 	State   string        `json:"state"`   // StateActive, StateSelectorGone or StatePageReplaced
 	Version uint64        `json:"version"` // the current one, 0 for none
@@ -103,14 +112,16 @@ type Document struct {
 	// that it is no change.
 	Time     time.Time `json:"time,omitzero"`
 	Baseline bool      `json:"baseline,omitempty"`
-	Title    string    `json:"title,omitempty"`
+	// Title is that of the page.
+	Title string `json:"title,omitempty"`
 	// Language is the language of the current version, a BCP 47 tag, and LanguageFrom says what
 	// decided it.
 	Language     string              `json:"language,omitempty"`
 	LanguageFrom text.LanguageSource `json:"language_from,omitempty"`
 	// ContentType is the media type of the page.
 	ContentType string `json:"content_type,omitempty"`
-	TextHash    string `json:"text_hash,omitempty"`
+	// TextHash is a hash of the current text, in hexadecimal digits.
+	TextHash string `json:"text_hash,omitempty"`
 	// Value is the text of the current version if the document is a value, such as "95.00 EUR".
 	Value string `json:"value,omitempty"`
 	// Restless are the places of the document that change at nearly every check, so that subscriptions to every
@@ -155,8 +166,10 @@ func (d Document) RestlessText() string {
 // Subscription is a subscription to a document of the page.
 type Subscription struct {
 	pipeline.Subscription
+	// Document is the ID of the document.
 	Document string `json:"document"`
-	Origin   string `json:"origin"`
+	// Origin is where it was made, such as "config" or "api", or the name of a list of Apply.
+	Origin string `json:"origin"`
 	// State is StateActive, StatePaused or StateExpired. Reason says why it expired. Since is when it
 	// expired or was paused.
 	State  string    `json:"state"`
@@ -178,6 +191,7 @@ type Subscription struct {
 
 // LinkedPage is a page that is watched because other pages link to it.
 type LinkedPage struct {
+	// URL is the canonical address of the page.
 	URL string `json:"url"`
 	// From is a page that links to it, on a shortest path from the page of the subscription. Depth is
 	// the number of links on this path.
@@ -188,6 +202,7 @@ type LinkedPage struct {
 // Receiver is a receiver that a subscription names, or for which there are notifications or dead
 // letters.
 type Receiver struct {
+	// Sink is the name of the sink, or the URL of a client's own webhook.
 	Sink string `json:"sink"`
 	// State is StateActive, StateFailing where the last attempt failed, StateLimited where the
 	// receiver asked for a pause because it got too much, or StateExpired. Reason says why it is
@@ -218,7 +233,9 @@ type Receiver struct {
 
 // ExplainFilter selects the clients and keywords for Explain. Empty fields select all.
 type ExplainFilter struct {
-	Client  string `json:"client,omitempty"`
+	// Client selects the subscriptions and notifications of this client.
+	Client string `json:"client,omitempty"`
+	// Keyword selects the subscriptions with this keyword.
 	Keyword string `json:"keyword,omitempty"`
 	// Clients restricts the explanation to the subscriptions, documents and notifications of these
 	// clients. Nil means no restriction.
@@ -227,6 +244,7 @@ type ExplainFilter struct {
 
 // Explanation is what Explain returns.
 type Explanation struct {
+	// Page is the page, as List returns it.
 	Page Page `json:"page"`
 	// Checks are the last checks, the newest first.
 	Checks []Check `json:"checks"`
@@ -254,9 +272,11 @@ type Check struct {
 	Class  string `json:"class,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Offline says that the failure does not count, because no other host could be reached either.
-	Offline bool  `json:"offline,omitempty"`
-	Status  int   `json:"status,omitempty"`
-	Bytes   int64 `json:"bytes,omitempty"`
+	Offline bool `json:"offline,omitempty"`
+	// Status is the HTTP status of the answer, 0 for none.
+	Status int `json:"status,omitempty"`
+	// Bytes is the size of the body that was fetched.
+	Bytes int64 `json:"bytes,omitempty"`
 	// Took is how long the fetch took.
 	Took pipeline.Duration `json:"took,omitempty"`
 	// Versions are the numbers of the versions that the check made, by document.
@@ -268,11 +288,16 @@ type Check struct {
 // Change is one change of a document, or what clients were told of an outage of its page, with the notifications that
 // it caused.
 type Change struct {
-	ID       string    `json:"id"`
-	Document string    `json:"document"`
-	Version  uint64    `json:"version"`
-	Check    uint64    `json:"check"`
-	Time     time.Time `json:"time"`
+	// ID is that of the change, which its notifications have as Notification.Change.
+	ID string `json:"id"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// Version is the number of the version that the change made.
+	Version uint64 `json:"version"`
+	// Check is the number of the check that found it, 0 for a pushed page.
+	Check uint64 `json:"check"`
+	// Time is when that check was made.
+	Time time.Time `json:"time"`
 	// Status is what clients were told of an outage of the page: timeout, recovered or expired. Reason is why. ID,
 	// Document, Version and Check are zero then. Both are empty where this is a change.
 	Status string `json:"status,omitempty"`
@@ -293,10 +318,13 @@ func (c Change) Outage() string {
 
 // Match is one notification and its delivery.
 type Match struct {
-	Notification string   `json:"notification"` // its ID
-	Client       string   `json:"client"`
-	Keywords     []string `json:"keywords"`
-	Sink         string   `json:"sink"`
+	Notification string `json:"notification"` // its ID
+	// Client is who subscribed.
+	Client string `json:"client"`
+	// Keywords are those that matched. It is empty for a subscription without keywords.
+	Keywords []string `json:"keywords"`
+	// Sink is the name of the sink that it goes to.
+	Sink string `json:"sink"`
 	// Via are the sinks that passed the notification on to Sink, such as a route, the first one
 	// first. Notification is the ID that it has in Sink.
 	Via []string `json:"via,omitempty"`
@@ -326,13 +354,17 @@ const (
 // Keyword says whether one keyword of a subscription matched in the last change of its document. For a
 // subscription without keywords it says whether the change was reported; Keyword is empty then.
 type Keyword struct {
-	Client   string `json:"client"`
+	// Client is who subscribed.
+	Client string `json:"client"`
+	// Document is the ID of the document.
 	Document string `json:"document"`
-	Keyword  string `json:"keyword"`
+	// Keyword is as the subscription spells it.
+	Keyword string `json:"keyword"`
 	// Version is the current version of the document, which the last change made; 0 if there is
 	// none.
 	Version uint64 `json:"version"`
-	Matched bool   `json:"matched"`
+	// Matched says that the last change notified the client of it.
+	Matched bool `json:"matched"`
 	// Why says why the keyword did not match: a sentence about it, without a full stop.
 	Why string `json:"why,omitempty"`
 }

@@ -24,11 +24,15 @@ const MaxOccurrences = 10_000
 
 // Occurrences is what Router.Occurrences returns.
 type Occurrences struct {
-	URL      string `json:"url"`
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
 	Document string `json:"document"`
-	Term     string `json:"term"`
+	// Term is what was searched.
+	Term string `json:"term"`
 	// Versions are the numbers of the versions that were searched, the newest first.
-	Versions    []uint64     `json:"versions"`
+	Versions []uint64 `json:"versions"`
+	// Occurrences are at most Limit, in the order of the newest text that has them.
 	Occurrences []Occurrence `json:"occurrences"`
 	// Omitted is how many more occurrences there were.
 	Omitted int `json:"omitted,omitempty"`
@@ -46,6 +50,7 @@ type Occurrence struct {
 
 // Place is where an occurrence is in one version.
 type Place struct {
+	// Version is the number of the version.
 	Version uint64 `json:"version"`
 	// Position is the number of its first token in the text, from 1.
 	Position int `json:"position"`

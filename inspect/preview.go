@@ -2,11 +2,14 @@ package inspect
 
 // Preview is a page as it is now, with the text that a subscription would watch.
 type Preview struct {
-	URL         string `json:"url"` // where the page came from after redirects
-	Title       string `json:"title,omitempty"`
-	Language    string `json:"language,omitempty"` // a BCP 47 tag
+	URL string `json:"url"` // where the page came from after redirects
+	// Title is that of the page.
+	Title    string `json:"title,omitempty"`
+	Language string `json:"language,omitempty"` // a BCP 47 tag
+	// ContentType is the media type of the page.
 	ContentType string `json:"content_type,omitempty"`
-	Text        string `json:"text"`
+	// Text is what the subscription would watch.
+	Text string `json:"text"`
 	// Passed says what of the page was passed over because it is not valid.
 	Passed []string `json:"passed,omitempty"`
 	// Places are where Text contains the keywords, at most MaxOccurrences, in the order of the keywords.

@@ -11,6 +11,7 @@ import (
 // Proposal names a place of a document whose words change often, and an option that leaves it out. The option was tried
 // on the last two texts: it leaves out the place, and nothing else.
 type Proposal struct {
+	// Document is the ID of the document.
 	Document string `json:"document"`
 	// Place shows the place, with what changes in brackets.
 	Place string `json:"place"`

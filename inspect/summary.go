@@ -11,14 +11,18 @@ import (
 
 // Counts are counts of what happened since Run started.
 type Counts struct {
+	// Checks counts the checks of pages: Unchanged of them found nothing new, and Failed of them failed.
 	Checks    int `json:"checks"`
 	Unchanged int `json:"unchanged"`
 	Failed    int `json:"failed"`
-	Versions  int `json:"versions"`
-	Changes   int `json:"changes"`
+	// Versions counts the versions of documents that were found, baselines among them.
+	Versions int `json:"versions"`
+	// Changes counts the versions that differ from the one before.
+	Changes int `json:"changes"`
 	// Filtered counts the changes that touched no keyword as a filter showed, so that their
 	// subscriptions were not read.
-	Filtered      int `json:"filtered,omitempty"`
+	Filtered int `json:"filtered,omitempty"`
+	// Notifications counts those that changes made: Delivered were delivered, and Dead were given up.
 	Notifications int `json:"notifications"`
 	Delivered     int `json:"delivered"`
 	Dead          int `json:"dead"`
@@ -38,13 +42,16 @@ type Summary struct {
 	Counts
 	// Pending is how many notifications were not delivered when Run ended, including those of
 	// earlier runs. They are kept. Notifications in digests do not count.
-	Pending   int               `json:"pending,omitempty"`
+	Pending int `json:"pending,omitempty"`
+	// Documents are in the order of their pages.
 	Documents []DocumentSummary `json:"documents"`
 }
 
 // DocumentSummary is what happened to one document. Its checks are those of its page.
 type DocumentSummary struct {
-	URL      string `json:"url"`
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
 	Document string `json:"document"`
 	Counts
 	// LastError is why the last check failed or was not made; empty if it succeeded.

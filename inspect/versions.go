@@ -25,9 +25,12 @@ type DocumentFilter struct {
 
 // History is what Versions returns.
 type History struct {
-	URL      string        `json:"url"`
-	Document string        `json:"document"`
-	View     pipeline.View `json:"view,omitzero"`
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// View says which part of the page the document is.
+	View pipeline.View `json:"view,omitzero"`
 	// Versions are the stored versions, the newest first.
 	Versions []Version `json:"versions"`
 }
@@ -41,14 +44,16 @@ type Version struct {
 	// Baseline says that the version was compared with nothing, so that it notified nobody. It is
 	// the first one of its document, or the first one after a pause or after the rules that extract texts
 	// changed.
-	Baseline bool   `json:"baseline,omitempty"`
-	Title    string `json:"title,omitempty"`
+	Baseline bool `json:"baseline,omitempty"`
+	// Title is that of the page.
+	Title string `json:"title,omitempty"`
 	// Language is a BCP 47 tag, and LanguageFrom says what decided it.
 	Language     string              `json:"language,omitempty"`
 	LanguageFrom text.LanguageSource `json:"language_from,omitempty"`
 	// ContentType is the media type of the page.
 	ContentType string `json:"content_type,omitempty"`
-	TextHash    string `json:"text_hash"`
+	// TextHash is a hash of the text, in hexadecimal digits.
+	TextHash string `json:"text_hash"`
 	// Value is the text if the document is a value: a number with its unit, such as "95.00 EUR", or a
 	// word.
 	Value string `json:"value,omitempty"`
@@ -68,7 +73,9 @@ type Version struct {
 
 // Text is what VersionText returns: one version with its text.
 type Text struct {
-	URL      string `json:"url"`
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
 	Document string `json:"document"`
 	Version
 	// Text is the text of the version. Blocks, such as paragraphs and cells, end with a line break.
@@ -78,12 +85,16 @@ type Text struct {
 
 // Screenshot is a picture of a page, as it was when a version of a document of it was found.
 type Screenshot struct {
-	URL      string `json:"url"`
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
 	Document string `json:"document"`
-	Version  uint64 `json:"version"`
+	// Version is the number of the version.
+	Version uint64 `json:"version"`
 	// ContentType is image/webp, image/jpeg or image/png.
 	ContentType string `json:"content_type"`
-	Image       []byte `json:"image"`
+	// Image is the picture itself.
+	Image []byte `json:"image"`
 }
 
 // Plain returns the text of a version without the marks of list items and table rows. Each becomes

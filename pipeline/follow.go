@@ -33,9 +33,11 @@ type Follow struct {
 	// MaxPages is how many linked pages are watched at the same time. 0 means DefaultFollowPages, or
 	// DefaultSitemapPages with View.Sitemap. Pages that are fewer links away take precedence, then pages that are
 	// linked to earlier in a page. A page that is watched keeps its place.
-	MaxPages int      `json:"max_pages,omitempty"`
-	Include  []string `json:"include,omitempty"`
-	Exclude  []string `json:"exclude,omitempty"`
+	MaxPages int `json:"max_pages,omitempty"`
+	// Include are regular expressions: only pages whose URL matches one of them are watched. Empty: all.
+	Include []string `json:"include,omitempty"`
+	// Exclude are regular expressions: pages whose URL matches one of them are not watched.
+	Exclude []string `json:"exclude,omitempty"`
 }
 
 // WithDefaults returns f with the defaults in place of zero fields, except those of View.Sitemap.

@@ -28,24 +28,30 @@ const (
 // Notification is what a sink delivers: all matches of one change of a document for one
 // subscription. Its JSON is the documented body of a webhook.
 type Notification struct {
+	// Status is "ok" for a change, or one of the Status constants: what the page or the receiver is in.
 	Status string `json:"status"`
 	// URL is the page, as the subscriber spelled it.
 	URL   string `json:"url"`
 	Diffs []Diff `json:"diffs"` // never null
 	// ID is the same on every attempt; receivers drop what they have seen.
-	ID     string    `json:"id"`
-	Type   string    `json:"type"`      // one of the NotificationType constants
-	Time   time.Time `json:"time"` // of the check
-	Client string    `json:"client"`
+	ID   string    `json:"id"`
+	Type string    `json:"type"` // one of the NotificationType constants
+	Time time.Time `json:"time"` // of the check
+	// Client is who subscribed, such as "default".
+	Client string `json:"client"`
 	// Severity and Channel are those of the subscription.
 	Severity string `json:"severity,omitempty"`
 	Channel  string `json:"channel,omitempty"`
-	Version  uint64 `json:"version,omitempty"`
-	Title    string `json:"title,omitempty"`
+	// Version is the number of the version that the change made, from 1.
+	Version uint64 `json:"version,omitempty"`
+	// Title is that of the subscription, or else of the page.
+	Title string `json:"title,omitempty"`
+	// Language is that by which the text was compared, a BCP 47 tag such as "en".
 	Language string `json:"language,omitempty"`
 	// ContentType is the media type of the page, such as "text/html".
 	ContentType string `json:"content_type,omitempty"`
-	Change      string `json:"change,omitempty"`
+	// Change is the ID of the change, which all its notifications have in common. It is empty where nothing changed.
+	Change string `json:"change,omitempty"`
 	// Link is the address of the web page about the change. It is set when the notification is
 	// delivered, if the address of the web page is known.
 	Link string `json:"link,omitempty"`
@@ -84,9 +90,12 @@ type Item struct {
 	Client   string    `json:"client,omitempty"`
 	Severity string    `json:"severity,omitempty"`
 	Time     time.Time `json:"time"` // of the check
-	Version  uint64    `json:"version"`
-	Title    string    `json:"title,omitempty"`
-	Change   string    `json:"change"`
+	// Version is the number of the version that the change made, from 1.
+	Version uint64 `json:"version"`
+	// Title is that of the subscription, or else of the page.
+	Title string `json:"title,omitempty"`
+	// Change is the ID of the change.
+	Change string `json:"change"`
 	// Value is the change of the value, if the subscription is to a value.
 	Value *ValueChange `json:"value,omitempty"`
 	// Diffs is how many of Notification.Diffs belong to the item. They follow those of the items
@@ -100,6 +109,7 @@ type Item struct {
 // Diff is one keyword found in one difference. For a subscription without keywords it is a text that
 // was added or removed.
 type Diff struct {
+	// Event is Added or Removed.
 	Event Event `json:"event"`
 	// Keyword is empty for a subscription without keywords.
 	Keyword string `json:"keyword"`
@@ -184,9 +194,11 @@ const (
 // Health is a health event with its details. Fields that do not apply are zero.
 type Health struct {
 	// ID is derived from the event, so that an event that is published twice has one ID.
-	ID    string      `json:"id"`
+	ID string `json:"id"`
+	// Event says what happened: one of the Health constants.
 	Event HealthEvent `json:"event"`
-	Time  time.Time   `json:"time"`
+	// Time is when it happened.
+	Time time.Time `json:"time"`
 	// URL is the page that the event is about; Document the document in it.
 	URL      string `json:"url,omitempty"`
 	Document string `json:"document,omitempty"`

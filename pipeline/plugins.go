@@ -23,6 +23,7 @@ type Fetcher interface {
 
 // FetchRequest asks a Fetcher for one page.
 type FetchRequest struct {
+	// URL is the page to fetch.
 	URL string
 	// ETag and LastModified are those of the last Response, for a conditional request. They are
 	// empty if there was none.
@@ -53,6 +54,7 @@ type Response struct {
 	// Status is the HTTP status: 200, or 304 where the page is not modified. Any other status is
 	// returned as a *FetchError.
 	Status int
+	// Header has the headers of the answer.
 	Header http.Header
 	// Access identifies the settings of the Fetcher with which the page was fetched, such as headers
 	// or a login, without revealing them. It is stored. Empty where there are none.
@@ -70,6 +72,7 @@ const MaxScreenshot = 256 << 10
 
 // Raw is a page as a Reader gets it.
 type Raw struct {
+	// URL is where the body came from, after redirects.
 	URL string
 	// ContentType is the header's value, with its parameters.
 	ContentType string
@@ -148,7 +151,8 @@ type Text struct {
 	// Keys identify the items: Keys[i] is that of the item with the i-th ItemStart in Content, the zero Key
 	// where it has none. It is nil where no item has one. A key is no text: an item whose key alone changes is
 	// no news.
-	Keys  []Key
+	Keys []Key
+	// Title is that of the page; empty if it has none.
 	Title string
 	// Language is the language that the page declares, a BCP 47 tag, or empty.
 	Language string

@@ -157,7 +157,9 @@ func (s Subscription) WithDefaults() Subscription {
 // FieldError says what is wrong with one field of a subscription or of a configuration. Field is
 // its name in YAML and JSON.
 type FieldError struct {
-	Field  string
+	// Field is the path of the field, such as "keywords[0]" or "tls.ca".
+	Field string
+	// Reason says what is wrong and what to write, without a full stop.
 	Reason string
 }
 

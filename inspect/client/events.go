@@ -13,7 +13,9 @@ import (
 
 // EventFilter selects live events. Empty fields select all. Type is change or notification.
 type EventFilter struct {
-	URL    string `json:"url,omitempty"`
+	// URL selects the events of one page.
+	URL string `json:"url,omitempty"`
+	// Client selects the notifications of one client.
 	Client string `json:"client,omitempty"`
 	Type   string `json:"type,omitempty"`
 }

@@ -34,6 +34,7 @@ type Lanes struct {
 // Pages is a part of the list of pages, in the order of their URLs. Next is the cursor of the
 // following part; it is empty after the last page.
 type Pages struct {
+	// Pages are at most as many as the filter's Limit.
 	Pages []inspect.Page `json:"pages"`
 	Next  string         `json:"next,omitempty"`
 }
@@ -41,12 +42,14 @@ type Pages struct {
 // Subscriptions is a part of the list of subscriptions, in the order of their pages and clients.
 // Next is the cursor of the following part; it is empty after the last one.
 type Subscriptions struct {
+	// Subscriptions are at most as many as the filter's Limit.
 	Subscriptions []Subscription `json:"subscriptions"`
 	Next          string         `json:"next,omitempty"`
 }
 
 // Subscription is a subscription with the canonical URL of its page.
 type Subscription struct {
+	// Page is the canonical URL of the page.
 	Page string `json:"page"`
 	inspect.Subscription
 }
@@ -55,6 +58,7 @@ type Subscription struct {
 // is empty after the last one, and for the deliveries of one page. Partial says that deliveries are
 // missing, because the state is still being read.
 type Deliveries struct {
+	// Deliveries are the newest first.
 	Deliveries []Delivery `json:"deliveries"`
 	Next       string     `json:"next,omitempty"`
 	Partial    bool       `json:"partial,omitempty"`
@@ -74,10 +78,14 @@ type Delivery struct {
 // SubscriptionFilter selects subscriptions. Empty fields select all. State is one of
 // inspect.StateActive, StatePaused and StateExpired. Cursor and Limit select a part.
 type SubscriptionFilter struct {
-	URL    string `json:"url,omitempty"`
+	// URL is the page.
+	URL string `json:"url,omitempty"`
+	// Client is who subscribed.
 	Client string `json:"client,omitempty"`
-	Tag    string `json:"tag,omitempty"`
-	State  string `json:"state,omitempty"`
+	// Tag is one of their tags.
+	Tag   string `json:"tag,omitempty"`
+	State string `json:"state,omitempty"`
+	// Origin is where they were made; see inspect.Subscription.
 	Origin string `json:"origin,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
@@ -85,85 +93,108 @@ type SubscriptionFilter struct {
 
 // ChangeEvent is an event of Events: a document has a new version that differs from the one before.
 type ChangeEvent struct {
-	Page     string    `json:"page"`
-	Document string    `json:"document"`
-	ID       string    `json:"id"`
-	Version  uint64    `json:"version"`
-	Time     time.Time `json:"time"`
+	// Page is the canonical URL of the page.
+	Page string `json:"page"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// ID is that of the change.
+	ID string `json:"id"`
+	// Version is the number of the new version.
+	Version uint64 `json:"version"`
+	// Time is when the check was made that found it.
+	Time time.Time `json:"time"`
 }
 
 // NotificationEvent is an event of Events: a notification that will be delivered to a sink.
 type NotificationEvent struct {
-	Page         string                `json:"page"`
-	Document     string                `json:"document"`
-	Sink         string                `json:"sink"`
+	// Page is the canonical URL of the page.
+	Page string `json:"page"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// Sink is the name of the sink.
+	Sink string `json:"sink"`
+	// Notification is what the sink will get.
 	Notification pipeline.Notification `json:"notification"`
 }
 
 // PingEvent is the first event of Events, and comes again every 15 seconds.
 type PingEvent struct {
+	// Time is that of the process.
 	Time time.Time `json:"time"`
 }
 
 // DroppedEvent is the last event of Events for a client that reads too slowly.
 type DroppedEvent struct {
+	// Reason says why it was dropped.
 	Reason string `json:"reason"`
 }
 
 // Changed replaces the subscription of its client to a document, given by its ID.
 type Changed struct {
-	Document     string                `json:"document"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// Subscription is the new one.
 	Subscription pipeline.Subscription `json:"subscription"`
 }
 
 // PreviewRequest asks for the text that a subscription would watch. Source asks for the body of the
 // page as well.
 type PreviewRequest struct {
+	// Subscription names the page and the part of it.
 	Subscription pipeline.Subscription `json:"subscription"`
 	Source       bool                  `json:"source,omitempty"`
 }
 
 // SinkRef names a sink.
 type SinkRef struct {
+	// Sink is its name in the configuration.
 	Sink string `json:"sink"`
 }
 
 // SinkTest says whether the test message of a sink was delivered, and why not.
 type SinkTest struct {
+	// Delivered says that the receiver took it. Reason says why not.
 	Delivered bool   `json:"delivered"`
 	Reason    string `json:"reason,omitempty"`
 }
 
 // PageRef names a page.
 type PageRef struct {
+	// URL is its address, in any spelling.
 	URL string `json:"url"`
 }
 
 // Receivers is the list of receivers, in the order of their sinks.
 type Receivers struct {
+	// Receivers are those of all sinks.
 	Receivers []inspect.Receiver `json:"receivers"`
 }
 
 // DeadLetters is a part of the list of dead letters, the oldest first. Next is the cursor of the
 // following part; it is empty after the last one.
 type DeadLetters struct {
+	// DeadLetters are at most as many as the filter's Limit.
 	DeadLetters []flow.DeadLetter `json:"dead_letters"`
 	Next        string            `json:"next,omitempty"`
 }
 
 // RetriedReceivers are the receivers whose pending notifications are attempted again.
 type RetriedReceivers struct {
+	// Receivers are those of the sinks that were named.
 	Receivers []flow.Retried `json:"receivers"`
 }
 
 // Replayed says how many dead letters are delivered again.
 type Replayed struct {
+	// Replayed is how many.
 	Replayed int `json:"replayed"`
 }
 
 // Target names the subscriptions of a client on a page.
 type Target struct {
-	URL    string `json:"url"`
+	// URL is the page, in any spelling.
+	URL string `json:"url"`
+	// Client is who subscribed. Empty means pipeline.DefaultClient.
 	Client string `json:"client,omitempty"`
 }
 
@@ -176,15 +207,18 @@ type Pause struct {
 // Problem is an error response as RFC 9457 describes it.
 type Problem struct {
 	// Type is one of the Problem constants, or empty where Status says everything.
-	Type   string         `json:"type,omitempty"`
-	Title  string         `json:"title,omitempty"`
-	Status int            `json:"status"`
-	Detail string         `json:"detail,omitempty"`
+	Type string `json:"type,omitempty"`
+	// Title is the text of the status, and Detail says what is wrong and what to do.
+	Title  string `json:"title,omitempty"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Errors name the parts of the request that are wrong.
 	Errors []ProblemField `json:"errors,omitempty"`
 }
 
 // ProblemField says what is wrong with one part of a request.
 type ProblemField struct {
+	// Message says what is wrong with the part.
 	Message  string `json:"message"`
 	Location string `json:"location,omitempty"` // such as body.keywords[0] or query.url
 }

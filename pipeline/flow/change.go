@@ -14,20 +14,27 @@ import (
 // Change has all differences between two versions of a document, with the context that is needed to
 // match keywords in them. It is the body of TypeChange, a public format that only gets new fields.
 type Change struct {
-	ID          string    `json:"id"`
-	URL         string    `json:"url"`
-	Page        string    `json:"page"`
-	Document    string    `json:"document"`
-	Incarnation string    `json:"incarnation"`
-	Check       uint64    `json:"check,omitempty"` // the number of the check that found it
-	Version     uint64    `json:"version"`
-	Previous    uint64    `json:"previous"`
-	Time        time.Time `json:"time"`               // of the check
-	Language    string    `json:"language,omitempty"` // of the new version, a BCP 47 tag
-	Title       string    `json:"title,omitempty"`
-	ContentType string    `json:"content_type,omitempty"` // of the page, a media type
-	Groups      []Group   `json:"groups"`
-	Size        Size      `json:"size,omitzero"`
+	// ID is derived from what the change says, so that it is the same however often it is made.
+	ID string `json:"id"`
+	// URL and Page are the canonical URL of the page; Page is the key of the message.
+	URL  string `json:"url"`
+	Page string `json:"page"`
+	// Document is the ID of the document in the page.
+	Document string `json:"document"`
+	// Incarnation names this life of the page, from the first subscription to the end of the last. Numbers of versions
+	// do not repeat within it.
+	Incarnation string `json:"incarnation"`
+	Check       uint64 `json:"check,omitempty"` // the number of the check that found it
+	// Version is the number of the new version, and Previous that of the one before.
+	Version  uint64    `json:"version"`
+	Previous uint64    `json:"previous"`
+	Time     time.Time `json:"time"`               // of the check
+	Language string    `json:"language,omitempty"` // of the new version, a BCP 47 tag
+	// Title is that of the page.
+	Title       string  `json:"title,omitempty"`
+	ContentType string  `json:"content_type,omitempty"` // of the page, a media type
+	Groups      []Group `json:"groups"`
+	Size        Size    `json:"size,omitzero"`
 	// Muting names places of the document that change at nearly every check, so that from the next change
 	// on their differences are muted. Whole says that nothing else of the document changes.
 	Muting pipeline.Muting `json:"muting,omitzero"`

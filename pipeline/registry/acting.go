@@ -31,6 +31,8 @@ const (
 
 // ActionTarget is the value of a button: the subscriptions of a client on a page.
 type ActionTarget struct {
-	URL    string `json:"url"`
+	// URL is the page.
+	URL string `json:"url"`
+	// Client is whose subscriptions are meant.
 	Client string `json:"client"`
 }

@@ -33,8 +33,10 @@ const maxKeyedItem = 200
 // Doc is a text as it is compared: its tokens, the blocks that hold them, and the
 // units of blocks that grouping compares.
 type Doc struct {
+	// Content is the text. The offsets of tokens and blocks are bytes of it.
 	Content string
-	Tokens  []Token
+	// Tokens are its words, numbers and signs, in order.
+	Tokens []Token
 	// Blocks are those that have a token, in order; every token is in exactly one.
 	Blocks []Block
 	// Units cover Blocks in order, each block in exactly one.

@@ -23,7 +23,8 @@ type Trial struct {
 type OptionEffect struct {
 	// Option is the field of the subscription, and Value is its other value, such as true.
 	Option string `json:"option"`
-	Value  string `json:"value"`
+	// Value is what the option is set to.
+	Value string `json:"value"`
 	// More and Fewer are how many differences would have been reported in addition, and how many
 	// would not have been.
 	More  int `json:"more"`
