@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,12 +51,19 @@ type TLS struct {
 
 // SASL configures the login of this process.
 type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: no login.
+	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Empty: no login.
 	Mechanism string `yaml:"mechanism"`
-	// User is the name to log in with. Required with a Mechanism.
+	// User is the name to log in with. Required with PLAIN and SCRAM.
 	User string `yaml:"user"`
-	// Password is the secret to log in with. Required with a Mechanism.
+	// Password is the secret to log in with. Required with PLAIN and SCRAM.
 	Password registry.Secret `yaml:"password"`
+	// TokenFile is a file with the token of OAUTHBEARER. It is read for each login, so another program may renew it.
+	TokenFile string `yaml:"token_file"`
+	// TokenCommand is a command, run without a shell, that prints the token of OAUTHBEARER within 30 seconds, such as
+	// [get-token, --audience, kafka]. Its token serves the logins of a minute.
+	TokenCommand []string `yaml:"token_command"`
+	// Extensions are sent with the token where the brokers ask for them, such as {logicalCluster: lkc-1}.
+	Extensions map[string]string `yaml:"extensions"`
 }
 
 // Validate returns all mistakes in c as joined *pipeline.FieldErrors, or nil. It reads the files
@@ -90,7 +98,7 @@ func checkAddress(broker string) error {
 }
 
 // The values of SASL.Mechanism.
-var saslMechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512}
+var saslMechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512, sarama.SASLTypeOAuth}
 
 // validate reports the mistakes in t to bad.
 func (t TLS) validate(bad func(field, format string, args ...any)) {
@@ -154,9 +162,12 @@ func (s SASL) validate(bad func(field, format string, args ...any)) {
 	known := strings.Join(saslMechanisms, ", ")
 	switch {
 	case s.Mechanism == "":
-		if s != (SASL{}) {
+		if !reflect.ValueOf(s).IsZero() {
 			bad("sasl.mechanism", "is missing; it is one of %s", known)
 		}
+		return
+	case s.Mechanism == sarama.SASLTypeOAuth:
+		s.validateToken(bad)
 		return
 	case !slices.Contains(saslMechanisms, s.Mechanism):
 		bad("sasl.mechanism", "%q is not known; it is one of %s", s.Mechanism, known)
@@ -166,6 +177,22 @@ func (s SASL) validate(bad func(field, format string, args ...any)) {
 	}
 	if s.Password.IsZero() {
 		bad("sasl.password", "is missing")
+	}
+	if s.TokenFile != "" || len(s.TokenCommand) > 0 || len(s.Extensions) > 0 {
+		bad("sasl.mechanism", "token_file, token_command and extensions are for %s", sarama.SASLTypeOAuth)
+	}
+}
+
+// validateToken reports the mistakes in a SASL of OAUTHBEARER to bad.
+func (s SASL) validateToken(bad func(field, format string, args ...any)) {
+	switch {
+	case (s.TokenFile == "") == (len(s.TokenCommand) == 0):
+		bad("sasl.token_file", "write either token_file or token_command: where the token comes from")
+	case s.TokenFile == "" && s.TokenCommand[0] == "":
+		bad("sasl.token_command[0]", "is empty; it is the program to run")
+	}
+	if s.User != "" || !s.Password.IsZero() {
+		bad("sasl.user", "user and password are for PLAIN and SCRAM; a token says who logs in")
 	}
 }
 
@@ -178,6 +205,8 @@ func (s SASL) apply(conf *sarama.Config) {
 	conf.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
 	conf.Net.SASL.User, conf.Net.SASL.Password = s.User, s.Password.Reveal()
 	switch s.Mechanism {
+	case sarama.SASLTypeOAuth:
+		conf.Net.SASL.TokenProvider = tokensOf(s)
 	case sarama.SASLTypeSCRAMSHA256:
 		conf.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: scram.SHA256} }
 	case sarama.SASLTypeSCRAMSHA512:
@@ -185,12 +214,16 @@ func (s SASL) apply(conf *sarama.Config) {
 	}
 }
 
-// OpenPassword returns a warning if the password is sent unencrypted; otherwise it is empty.
+// OpenPassword returns a warning if the password or the token is sent unencrypted; otherwise it is empty.
 func (c Config) OpenPassword() string {
-	if c.SASL.Mechanism != sarama.SASLTypePlaintext || c.TLS.Enable {
-		return ""
+	switch {
+	case c.TLS.Enable:
+	case c.SASL.Mechanism == sarama.SASLTypePlaintext:
+		return "PLAIN without TLS sends the password as it is; use tls.enable, or SCRAM-SHA-512"
+	case c.SASL.Mechanism == sarama.SASLTypeOAuth:
+		return "OAUTHBEARER without TLS sends the token as it is; use tls.enable"
 	}
-	return "PLAIN without TLS sends the password as it is; use tls.enable, or SCRAM-SHA-512"
+	return ""
 }
 
 // scramClient is one SCRAM login.

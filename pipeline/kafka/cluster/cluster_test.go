@@ -56,6 +56,11 @@ func TestValidate(t *testing.T) {
 			want: "sasl.mechanism", says: `"GSSAPI" is not known; it is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
 		{name: "no mechanism", config: with(func(c *Config) { c.SASL = SASL{User: "u", Password: registry.NewSecret("p")} }), want: "sasl.mechanism", says: "one of PLAIN"},
 		{name: "no user", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", Password: registry.NewSecret("p")} }), want: "sasl.user"},
+		{name: "no token", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "OAUTHBEARER"} }), want: "sasl.token_file", says: "token_command"},
+		{name: "token and user", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "OAUTHBEARER", TokenFile: "t", User: "u"} }), want: "sasl.user"},
+		{name: "token with PLAIN", config: with(func(c *Config) {
+			c.SASL = SASL{Mechanism: "PLAIN", User: "u", Password: registry.NewSecret("p"), TokenFile: "t"}
+		}), want: "sasl.mechanism", says: "OAUTHBEARER"},
 		{name: "no password", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", User: "u"} }), want: "sasl.password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { kafkatest.Mistake(t, tt.config.Validate(), tt.want, tt.says) })

@@ -143,6 +143,8 @@ func permanentError(c Config, err error) error {
 		return fmt.Errorf("kafka: %s (%w)", fmt.Sprintf(format, args...), err)
 	}
 	switch {
+	case errors.Is(err, sarama.ErrSASLAuthenticationFailed) && c.SASL.Mechanism == sarama.SASLTypeOAuth:
+		return nil // the next token may be another one
 	case errors.Is(err, sarama.ErrSASLAuthenticationFailed):
 		return because("the brokers refuse the login of %q with %s: check sasl.user, sasl.password and sasl.mechanism", c.SASL.User, c.SASL.Mechanism)
 	case errors.Is(err, sarama.ErrUnsupportedSASLMechanism):
@@ -175,6 +177,9 @@ func isTLSAlert(err error) bool {
 
 // Cause describes err in words, without a hint what to fix; see Reason.
 func (c Config) Cause(err error) string {
+	if errors.Is(err, sarama.ErrSASLAuthenticationFailed) && c.SASL.Mechanism == sarama.SASLTypeOAuth {
+		return "the brokers refuse the token: check sasl.token_file or sasl.token_command (" + strings.Join(strings.Fields(err.Error()), " ") + ")"
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "connection refused"
 	}

@@ -173,7 +173,7 @@ func startServer(t *testing.T, text string) []string {
 }
 
 func TestConnectWithSASL(t *testing.T) {
-	for _, mechanism := range saslMechanisms {
+	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
 			c := Config{Brokers: kafkatest.Start(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "vokter", "secret"))}
 			c.SASL = SASL{Mechanism: mechanism, User: "vokter", Password: registry.NewSecret("secret")}
