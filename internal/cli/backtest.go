@@ -269,7 +269,11 @@ func (t *trialRun) tryOnStoredVersions(ctx context.Context, m process, s pipelin
 				h, err = other, second
 			}
 		}
-		if err != nil {
+		switch {
+		case isNotFound(err) && !s.IsZero():
+			return fmt.Errorf("%w; a version is the text of one part of a page: options such as --select and --remove choose another part, "+
+				"which can be tried on two files of the page, with --old FILE --new FILE", err)
+		case err != nil:
 			return err
 		}
 		t.lastHistoryKey, t.lastHistory = key, h

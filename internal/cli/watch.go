@@ -265,9 +265,9 @@ func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 	} else if interval.Cron == "" && interval != pipeline.Never && interval.Max == 0 {
 		every = formatDuration(time.Duration(interval.Every))
 	}
-	goesOn, isKept := cfg.Checks == 0, cfg.Dir != "" || cfg.Transport != nil
+	goesOn, isKept := cfg.Checks != 1, cfg.Dir != "" || cfg.Transport != nil
 	return reading.Middleware(s, func(r reading.Reading) {
-		if !r.Baseline && !goesOn {
+		if !r.Baseline && cfg.Checks > 0 {
 			return
 		}
 		if s.Sitemap {
