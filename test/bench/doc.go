@@ -1,2 +1,2 @@
-// Package bench measures the Router as a whole: docs/benchmarks.md has its results.
+// Package bench measures the Router as a whole: docs/internals/benchmarks.md has its results.
 package bench

@@ -22,7 +22,7 @@ import (
 func corpusDir(t *testing.T) string {
 	dir := os.Getenv("VOKTER_CORPUS")
 	if dir == "" {
-		t.Skip("VOKTER_CORPUS is not set: it names a folder of recorded pages, see docs/recorded-pages.md")
+		t.Skip("VOKTER_CORPUS is not set: it names a folder of recorded pages, see docs/internals/recorded-pages.md")
 	}
 	return dir
 }

@@ -41,7 +41,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// shellPages are the pages of which some recorded versions are shells, as docs/recorded-pages.md says.
+// shellPages are the pages of which some recorded versions are shells, as docs/internals/recorded-pages.md says.
 var shellPages = map[string]bool{
 	"brevo-privacy-policy":                       true, // "Privacy Policy | Brevo"
 	"open-terms-archive-privacy-policy":          true, // "You should be redirected quickly, if not click here."

@@ -27,7 +27,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-var tableFile = flag.String("recorded.table", "", "replay every fetch of every page, and write the table of docs/recorded-pages.md to this file; - is the standard output")
+var tableFile = flag.String("recorded.table", "", "replay every fetch of every page, and write the table of docs/internals/recorded-pages.md to this file; - is the standard output")
 
 // tableRow is the row of one page.
 type tableRow struct {
