@@ -158,11 +158,12 @@ type groupHandler struct{ transport *Transport }
 
 var _ sarama.ConsumerGroupHandler = groupHandler{}
 
-// Setup records which lanes are assigned to this process.
+// Setup records which lanes are assigned to this process, and begins to report how far they are.
 func (c groupHandler) Setup(s sarama.ConsumerGroupSession) error {
 	lanes := s.Claims()[c.transport.cfg.Prefix+admin.TopicLanes]
 	c.transport.log.Info("lanes were assigned", "lanes", len(lanes), "of", c.transport.lanes, "generation", s.GenerationID())
 	c.transport.setAssigned(s.MemberID(), lanes)
+	go c.transport.reportOffsets(s)
 	return nil
 }
 

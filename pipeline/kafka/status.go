@@ -170,7 +170,7 @@ func (t *Transport) Gauges() []flow.Gauge {
 	}
 	for who, lag := range lags {
 		gauges = append(gauges, flow.Gauge{
-			Name: flow.GaugeLag, Help: "Upper bound of how many messages a group is behind the end of a topic, in the lanes of this process.",
+			Name: flow.GaugeLag, Help: "How far a group is behind the end of a topic, in the lanes of this process.",
 			Labels: map[string]string{"group": who.Group, "topic": who.Topic}, Value: float64(lag),
 		})
 	}
@@ -182,8 +182,8 @@ func (n *lease) addLags(by map[consumer]int64) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
 	for _, c := range n.allCursors() {
-		if src := c.currentSource(); c.seat.Runner != nil && src != nil {
-			by[c.consumer] += max(src.highWaterMark()-n.position(c.consumer), 0)
+		if offset, end := c.progress(); c.seat.Runner != nil {
+			by[c.consumer] += max(end-offset, 0)
 		}
 	}
 }
