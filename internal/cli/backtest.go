@@ -253,16 +253,11 @@ func (t *trialRun) progress(n, all int) {
 // tryOnStoredVersions tries s on the stored versions of its document. With byClient the document is one that the
 // client of s watches.
 func (t *trialRun) tryOnStoredVersions(ctx context.Context, m process, s pipeline.Subscription, byClient bool) error {
-	page, err := pageurl.Canonical(s.URL)
+	f, err := documentToTry(s, byClient)
 	if err != nil {
 		return err
 	}
-	f := inspect.DocumentFilter{Document: flow.DocumentOf(page, s)}
-	if byClient && s.IsZero() {
-		f = inspect.DocumentFilter{Client: s.Client}
-	}
-	key := [2]string{page, f.Document + " " + f.Client}
-	if t.lastHistoryKey != key {
+	if key := [2]string{s.URL, f.Document + " " + f.Client}; t.lastHistoryKey != key {
 		h, err := m.Changes(ctx, s.URL, f, 0)
 		if isNotFound(err) && s.IsZero() && !byClient { // perhaps the page has one document with other settings
 			if other, second := m.Changes(ctx, s.URL, inspect.DocumentFilter{}, 0); second == nil || !isNotFound(second) {
@@ -279,6 +274,50 @@ func (t *trialRun) tryOnStoredVersions(ctx context.Context, m process, s pipelin
 		t.lastHistoryKey, t.lastHistory = key, h
 	}
 	return t.tryOnChanges(ctx, t.lastHistory, s)
+}
+
+// documentToTry chooses the document of s, or with byClient the one that its client watches.
+func documentToTry(s pipeline.Subscription, byClient bool) (inspect.DocumentFilter, error) {
+	if byClient && s.IsZero() {
+		return inspect.DocumentFilter{Client: s.Client}, nil
+	}
+	page, err := pageurl.Canonical(s.URL)
+	return inspect.DocumentFilter{Document: flow.DocumentOf(page, s)}, err
+}
+
+// pastDays and pastChanges are how far a new subscription is tried on the past: on the changes of so many days, at most
+// on so many.
+const (
+	pastDays    = 30
+	pastChanges = 200
+)
+
+// past says what a subscription would have told of the last changes of its document.
+type past struct {
+	Changes int `json:"changes"`
+	Told    int `json:"told"`
+}
+
+// tryOnPast tries s on the changes of the last 30 days. It returns nil where there is none.
+func tryOnPast(ctx context.Context, m process, s pipeline.Subscription) (*past, error) {
+	f, err := documentToTry(s, false)
+	if err != nil {
+		return nil, err
+	}
+	h, err := m.Changes(ctx, s.URL, f, pastChanges)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	since := time.Now().AddDate(0, 0, -pastDays)
+	recent := slices.DeleteFunc(h.Changes, func(c flow.Change) bool { return c.Time.Before(since) })
+	if len(recent) == 0 {
+		return nil, nil
+	}
+	told := match.Try(recent, s, text.NewLanguages(stemmers.All()...)).Notifications
+	return &past{Changes: len(recent), Told: len(told)}, nil
 }
 
 // tryOnChanges tries s on the changes of h and prints its notifications.

@@ -175,4 +175,8 @@ func TestTrialOfHistory(t *testing.T) {
 	expectExit(t, 0, "2 notifications with 3 differences, of 4 changes between 5 versions of 1 document", "test", s.page.URL, "--keywords", "Lamp 3,4", "--data", s.data)
 	expectExit(t, 1, "is not watched", "test", s.page.URL+"/x", "--keywords", "x", "--data", s.data)
 	expectExit(t, 1, "it has ", "test", s.page.URL, "--keywords", "x", "--select", "main", "--data", s.data)
+
+	// A new subscription says what it would have told.
+	expectExit(t, 0, "it would have told 4 of the 4 changes of the last 30 days", "subscribe", s.page.URL, "out of stock", "--client", "ops", "--sink", "out", "-c", s.config)
+	expectExit(t, 0, `"past":{"changes":4,"told":0}`, "subscribe", s.page.URL, "Borealis", "--client", "sea", "--sink", "out", "-c", s.config, "--format", "json")
 }

@@ -23,7 +23,8 @@ func (a *app) subscribeVerb() *cobra.Command {
 		Short: "Adds a subscription while the pipeline runs",
 		Long: "Adds a subscription to the process that runs the data directory or, if it is stopped, for its next start. The current version of " +
 			"the document is the baseline. The subscription stays in the data directory until it is cancelled, beside those of the configuration: " +
-			"neither replaces the other. To add the same subscription again changes nothing.",
+			"neither replaces the other. To add the same subscription again changes nothing. Where changes of the page are stored, it says how many " +
+			"of those of the last 30 days it would have told.",
 		Example: `  vokter-stream subscribe https://example.com/ Argus --sink ops -c FILE
   vokter-stream subscribe https://example.com/ --sink ops --data DIR`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +57,17 @@ func (a *app) subscribeVerb() *cobra.Command {
 				if !created {
 					kind, says = "subscribed_before", "client %s has this subscription to %s already"
 				}
-				m.out.printDone(kind, client.Target{URL: s.URL, Client: s.Client}, says, s.Client, s.URL)
+				before, err := tryOnPast(ctx, m, s)
+				m.out.printDone(kind, struct {
+					client.Target
+					Past *past `json:"past,omitempty"`
+				}{client.Target{URL: s.URL, Client: s.Client}, before}, says, s.Client, s.URL)
+				switch {
+				case err != nil:
+					m.out.printLine("what it would have told of earlier changes is not known: %v", err)
+				case before != nil:
+					m.out.printLine("it would have told %d of the %s of the last %d days", before.Told, countNoun(before.Changes, "change"), pastDays)
+				}
 				return nil
 			})
 		},
