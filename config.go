@@ -104,6 +104,9 @@ type Config struct {
 	// Changes names the sinks, among Sinks, that get the change record of each change of every
 	// document. They have to be pipeline.ChangeSinks.
 	Changes []string
+	// Baseline makes a change record of a version that is compared with nothing as well, such as the first one of a
+	// document: flow.Change.Baseline is set, and all of its text is added. Subscriptions are not told of it. Default: none.
+	Baseline bool
 	// Now is the clock of the times in records, such as Notification.Time and the age of versions. Timers do not
 	// follow it: a test that lets time pass runs in a bubble of testing/synctest. Default: time.Now.
 	Now func() time.Time

@@ -228,6 +228,7 @@ func describeChangesAtRestart(old, cfg *Config) []string {
 	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
 	later("retention", old.Retention == cfg.Retention)
+	later("baseline", old.Baseline == cfg.Baseline)
 	later("checks", old.Checks == cfg.Checks)
 	later("every", reflect.DeepEqual(old.Every, cfg.Every))
 	later("drain", old.Drain == cfg.Drain)

@@ -113,6 +113,7 @@ func topology(extra []consumer) map[string]local.Topic {
 		flow.TopicSnapshots:     {Chained: flow.GroupDiff, Private: true},
 		flow.TopicSubscriptions: {Chained: flow.GroupMatch},
 		flow.TopicChanges:       {Chained: flow.GroupMatch},
+		flow.TopicCurrent:       {Table: true},
 		flow.TopicDead:          {Feedback: true},
 		flow.TopicHealth:        {Feedback: true},
 		flow.TopicSweeps:        {Feedback: true},

@@ -43,6 +43,7 @@ type yamlFile struct {
 	Expire        expireSection                `yaml:"expire"`
 	Health        []string                     `yaml:"health"`
 	Changes       []string                     `yaml:"changes"`
+	Baseline      bool                         `yaml:"baseline"`
 	Documents     []documentEntry              `yaml:"documents"`
 	Sources       map[string]sourceEntry       `yaml:"sources"`
 	Readers       map[string]readerEntry       `yaml:"readers"`
@@ -141,7 +142,7 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		Stemmers: stemmers.All(),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), Retry: time.Duration(f.Expire.Retry), SelectorGone: f.Expire.SelectorGone},
-		Health:   f.Health, Changes: f.Changes,
+		Health:   f.Health, Changes: f.Changes, Baseline: f.Baseline,
 	}
 	for i, path := range f.Allow.Files {
 		if err := filesource.CheckAllow(path); err != nil {

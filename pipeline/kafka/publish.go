@@ -33,6 +33,11 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	return t.publish(ctx, out)
 }
 
+// Publishes reports whether topic has a log, which other programs may read.
+func (t *Transport) Publishes(topic string) bool {
+	return t.isKnownTopic(topic) && t.declaredTopic(topic).HasLog()
+}
+
 // Unsynced returns t: every publication over Kafka is durable.
 func (t *Transport) Unsynced() flow.Publisher { return t }
 

@@ -164,7 +164,7 @@ func (t *Transport) applyWiring(w flow.Wiring) {
 		t.subs.Grace = w.Grace
 	}
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = t.cfg.Now, t.wakeAll, t.log
-	maps.Copy(t.topics, w.Topics)
+	maps.Copy(t.topics, t.cfg.publishedTopics(w.Topics))
 	t.chain = engine.ChainOf(w.Topics)
 }
 

@@ -25,6 +25,7 @@ const schemaID = "https://github.com/vokter/vokter/blob/main/docs/schemas/"
 var bodies = map[string]any{
 	flow.TypeChange:     flow.Change{},
 	flow.TypeEnded:      flow.Ended{},
+	flow.TypeCurrent:    flow.Current{},
 	flow.TypeOutage:     flow.Outage{},
 	flow.TypeAddressed:  flow.Addressed{},
 	flow.TypeWithdraw:   flow.Withdraw{},
