@@ -59,6 +59,9 @@ type Config struct {
 	// PublicURL is the address of a web page about the Router, such as https://vokter.example.com, to
 	// which notifications link. Vokter-stream serves such a page. Default: there are no links.
 	PublicURL string
+	// EventSource is a URI that names this installation: the ce_source of the CloudEvents in the topics of a Transport
+	// and from sinks. Default: PublicURL, and without it flow.SourceVokter.
+	EventSource string
 	// Subscriptions are all subscriptions of Origin. At its start the Router adds those that are
 	// new, changes those that differ, and cancels those of Origin that are in the data directory
 	// but not here. Router.Subscribe adds more at any time.

@@ -76,7 +76,8 @@ var direction = []struct {
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},
-	{pkg: "test/campaign", may: nil},
+	{pkg: "docs/schemas", may: nil}, // files
+	{pkg: "test/campaign", may: []string{"docs/schemas"}},
 	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, watermill: true},
 	{pkg: "test/day", may: nil},
 	{pkg: "test/router", may: nil}, // tests only

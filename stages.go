@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -116,7 +117,7 @@ func (r *run) buildStages() (*stages, error) {
 			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.deliveryPolicy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
-			Logger: log, Observe: note, Link: r.notificationLink, Tracer: r.tracer,
+			Logger: log, Observe: note, Link: r.notificationLink, Source: r.eventSource, Tracer: r.tracer,
 		}),
 		deadLetters: delivery.NewDeadLetters(delivery.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{
@@ -258,6 +259,12 @@ func (r *Router) notificationLink(document string, n pipeline.Notification) stri
 		return r.link("/page", "url", n.URL, "document", document)
 	}
 	return r.diffLink(n.URL, document, n.Version)
+}
+
+// eventSource returns the name of the installation, or "".
+func (r *Router) eventSource() string {
+	c := r.liveConfig.Load()
+	return cmp.Or(c.EventSource, c.PublicURL)
 }
 
 // diffLink returns the address of the web page about the difference between a version and the one before, or "" where

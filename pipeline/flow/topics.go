@@ -168,6 +168,9 @@ type Wiring struct {
 	// transport and handler rejected it, or lost its context. Times counts that for the message with that ID, and is 0
 	// when it does not come again from this process. Nil: nobody asks.
 	Rejected func(u Unhandled, id string, times int)
+	// Source returns the name of the installation, the Source of messages that other programs read; empty if it has none.
+	// Nil: it has none.
+	Source func() string
 	// Now is the clock.
 	Now func() time.Time
 	// Logger gets messages for operators.

@@ -227,7 +227,7 @@ func (c *cursor) movedOutput(w engine.Work) output {
 		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", c.lease.lane, o.lane, n, client.MaxMessage),
 		Time:   t.clock.Now(), Attempts: 1, Topic: c.consumer.Topic, Headers: w.Meta,
 	}
-	return outputOf(d.Message(id, o.key, w.Meta["ce_subject"]), t.lanes)
+	return outputs{t}.Output(d.Message(id, o.key, w.Meta["ce_subject"]))
 }
 
 // isIdle reports whether c, which has a runner, has nothing to do, as far as this process knows. c.lease.runMu

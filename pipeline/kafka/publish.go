@@ -28,7 +28,7 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 		if !t.declaredTopic(m.Topic).HasLog() {
 			return fmt.Errorf("kafka: messages of topic %s are emitted by handlers alone", m.Topic)
 		}
-		out[i] = outputOf(m, t.lanes)
+		out[i] = outputs{t}.Output(m)
 	}
 	return t.publish(ctx, out)
 }

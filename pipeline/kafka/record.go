@@ -33,13 +33,7 @@ type output struct {
 	headers iter.Seq2[string, string] // the key among them
 }
 
-// outputOf returns m as an output to the lane of its key, or of its ID if it has no key.
-func outputOf(m flow.Message, lanes int) output {
-	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
-	return output{topic: m.Topic, lane: client.PartitionOf(cmp.Or(m.Key, m.ID), lanes), key: m.Key, payload: m.Body, headers: m.Attributes()}
-}
-
-// outputOfWatermill is outputOf for a message of Watermill.
+// outputOfWatermill returns a message of Watermill as an output to the lane of its key, or of its UUID.
 func outputOfWatermill(topic, uuid string, meta message.Metadata, payload []byte, lanes int) output {
 	key, headers := meta[flow.HeaderKey], make(message.Metadata, len(meta)+1)
 	maps.Copy(headers, meta)
@@ -56,12 +50,14 @@ var _ engine.Outputs[output] = outputs{}
 
 func (p outputs) Lanes() int { return p.t.lanes }
 
-func (p outputs) Output(m flow.Message) output { return outputOf(m, p.t.lanes) }
+func (p outputs) Output(m flow.Message) output {
+	return p.OutputTo(m, client.PartitionOf(cmp.Or(m.Key, m.ID), p.t.lanes))
+}
 
 func (p outputs) OutputTo(m flow.Message, lane int) output {
-	o := outputOf(m, p.t.lanes)
-	o.lane = lane
-	return o
+	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
+	m = m.ForOthers(p.t.source())
+	return output{topic: m.Topic, lane: lane, key: m.Key, payload: m.Body, headers: m.Attributes()}
 }
 
 // Logged reports whether topic has a log: other programs may read it.

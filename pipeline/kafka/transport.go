@@ -151,6 +151,14 @@ func (t *Transport) String() string {
 	return fmt.Sprintf("Kafka at %s, topics %s*", strings.Join(t.cfg.Brokers, ","), t.cfg.Prefix)
 }
 
+// source returns the name of the installation, or "".
+func (t *Transport) source() string {
+	if t.wiring.Source == nil {
+		return ""
+	}
+	return t.wiring.Source()
+}
+
 // applyWiring takes over the settings of w.
 func (t *Transport) applyWiring(w flow.Wiring) {
 	t.wiring = w

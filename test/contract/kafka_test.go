@@ -67,6 +67,9 @@ func recordsInKafka(t *testing.T, brokers []string, prefix string) {
 			if err := headersOf(t, m.Type).Validate(headers(h)); err != nil {
 				t.Errorf("%s %s: %v in %v", m.Type, m.ID, err, h)
 			}
+			if want := schemaID + m.Type + ".json"; bodies[m.Type] != nil && !commands[m.Type] && h["ce_dataschema"] != want {
+				t.Errorf("%s %s: the schema is %q, want %q", m.Type, m.ID, h["ce_dataschema"], want)
+			}
 			readsAsCloudEvent(t, r, m)
 			return len(want) > 0
 		})
