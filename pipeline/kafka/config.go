@@ -51,6 +51,9 @@ type Config struct {
 	// TLS configures encryption, SASL the login of this process.
 	TLS  cluster.TLS  `yaml:"tls"`
 	SASL cluster.SASL `yaml:"sasl"`
+	// SchemaRegistry is where the schemas of the public records are registered, whose IDs the records then carry. The zero
+	// value: the records carry none.
+	SchemaRegistry cluster.SchemaRegistry `yaml:"schema_registry"`
 	// MaxPause is the longest pause before a rejected message is delivered again. Pauses begin at
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
@@ -130,7 +133,7 @@ func (c Config) publishedTopics(topics map[string]flow.Topic) map[string]flow.To
 
 // clusterConfig returns the part of c that connections need.
 func (c Config) clusterConfig() cluster.Config {
-	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
+	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL, SchemaRegistry: c.SchemaRegistry}
 }
 
 // adminConfig returns the part of c that concerns topics. c has its defaults.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/IBM/sarama"
@@ -15,6 +16,7 @@ import (
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -57,7 +59,7 @@ func (p outputs) Output(m flow.Message) output {
 func (p outputs) OutputTo(m flow.Message, lane int) output {
 	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
 	m = m.ForOthers(p.t.source())
-	return output{topic: m.Topic, lane: lane, key: m.Key, payload: m.Body, headers: m.Attributes()}
+	return output{topic: m.Topic, lane: lane, key: m.Key, payload: p.t.schemaIDs.Frame(m.Type, m.Body), headers: m.Attributes()}
 }
 
 // Logged reports whether topic has a log: other programs may read it.
@@ -122,9 +124,9 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 	return r
 }
 
-// decodeRecord returns the UUID and the metadata of a record for a handler. The UUID of a record of another
-// program is its ce_id.
-func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
+// decodeRecord returns the UUID, the metadata and the body of a record for a handler. The UUID of a record of another
+// program is its ce_id. The ID of a schema is no part of the body.
+func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata, body []byte) {
 	meta = make(message.Metadata, len(r.Headers)+1)
 	for _, h := range r.Headers {
 		meta[string(h.Key)] = string(h.Value)
@@ -136,7 +138,11 @@ func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata
 	} else {
 		delete(meta, flow.HeaderKey)
 	}
-	return uuid, meta
+	body = r.Value
+	if slices.Contains(flow.PublicTypes, meta["ce_type"]) {
+		body = cluster.Unframe(body)
+	}
+	return uuid, meta, body
 }
 
 // markerOwner returns the owner of the marker r; empty if r is not a marker.

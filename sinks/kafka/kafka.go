@@ -56,6 +56,8 @@ type Config struct {
 	TLS cluster.TLS `yaml:"tls"`
 	// SASL configures the login.
 	SASL cluster.SASL `yaml:"sasl"`
+	// SchemaRegistry is where the schemas of the records are registered, whose IDs the records then carry. Default: none.
+	SchemaRegistry cluster.SchemaRegistry `yaml:"schema_registry"`
 }
 
 // The values of Config.Key.
@@ -98,7 +100,7 @@ func New(c Config) (*Sink, error) {
 
 // clusterConfig returns the cluster to which c writes.
 func (c Config) clusterConfig() cluster.Config {
-	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
+	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL, SchemaRegistry: c.SchemaRegistry}
 }
 
 func (c Config) validate() error {
@@ -129,6 +131,7 @@ func Register(r *registry.Registry) {
 // Sink writes notifications to one topic. It is safe for concurrent use.
 type Sink struct {
 	cfg            Config
+	schemas        registeredSchemas
 	producerConfig *sarama.Config
 	// inFlight is a semaphore for records in flight; a record that is sent alone takes all of it.
 	inFlight chan struct{}

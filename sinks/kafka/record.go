@@ -23,8 +23,12 @@ func (s *Sink) newRecord(ctx context.Context, n pipeline.Notification) (*sarama.
 	if err != nil {
 		return nil, err
 	}
+	value, err := s.schemas.value(ctx, s.cfg.clusterConfig(), e)
+	if err != nil {
+		return nil, err
+	}
 	m := &sarama.ProducerMessage{
-		Topic: s.cfg.Topic, Key: sarama.StringEncoder(s.recordKey(ctx, n)), Value: sarama.ByteEncoder(e.Body),
+		Topic: s.cfg.Topic, Key: sarama.StringEncoder(s.recordKey(ctx, n)), Value: sarama.ByteEncoder(value),
 		Headers: make([]sarama.RecordHeader, 0, typicalHeaders),
 	}
 	text := make([]byte, 0, typicalHeaders*typicalHeaderSize) // of all headers, to allocate once
