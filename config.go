@@ -59,6 +59,9 @@ type Config struct {
 	// PublicURL is the address of a web page about the Router, such as https://vokter.example.com, to
 	// which notifications link. Vokter-stream serves such a page. Default: there are no links.
 	PublicURL string
+	// EventSource is a URI that names this installation: the ce_source of the CloudEvents in the topics of a Transport
+	// and from sinks. Default: PublicURL, and without it flow.SourceVokter.
+	EventSource string
 	// Subscriptions are all subscriptions of Origin. At its start the Router adds those that are
 	// new, changes those that differ, and cancels those of Origin that are in the data directory
 	// but not here. Router.Subscribe adds more at any time.
@@ -104,6 +107,9 @@ type Config struct {
 	// Changes names the sinks, among Sinks, that get the change record of each change of every
 	// document. They have to be pipeline.ChangeSinks.
 	Changes []string
+	// Baseline makes a change record of a version that is compared with nothing as well, such as the first one of a
+	// document: flow.Change.Baseline is set, and all of its text is added. Subscriptions are not told of it. Default: none.
+	Baseline bool
 	// Now is the clock of the times in records, such as Notification.Time and the age of versions. Timers do not
 	// follow it: a test that lets time pass runs in a bubble of testing/synctest. Default: time.Now.
 	Now func() time.Time

@@ -85,10 +85,10 @@ func TestUnreadablePagesAreReportedOncePerHour(t *testing.T) {
 // version of this program sent must wait for it.
 func TestForeignHealthStopsNothing(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return nil }, now: time.Now}
-	for source, want := range map[string]failure.Class{"": failure.ClassBroken, "https://example.com/tool": failure.ClassPermanent} {
-		err := txtest.New().Handle(t.Context(), h, flow.Message{ID: "1", Key: "k", Type: "vokter.surprise.v1", Source: source})
+	for typ, want := range map[string]failure.Class{"vokter.surprise.v1": failure.ClassBroken, "com.example.tool.v1": failure.ClassPermanent} {
+		err := txtest.New().Handle(t.Context(), h, flow.Message{ID: "1", Key: "k", Type: typ, Source: "https://example.com/"})
 		if class, _ := failure.ClassOf(err); class != want {
-			t.Errorf("source %q: got %v, want class %v", source, err, want)
+			t.Errorf("type %q: got %v, want class %v", typ, err, want)
 		}
 	}
 }

@@ -35,7 +35,7 @@ var direction = []struct {
 	{pkg: "internal/store", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/engine", "pipeline", "internal/store"}, watermill: true},
 	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/registry", "internal/store"}, watermill: true},
-	{pkg: "pipeline/kafka/cluster", may: []string{"pipeline", "pipeline/kafka/internal/client", "pipeline/registry"}},
+	{pkg: "pipeline/kafka/cluster", may: []string{"docs/schemas", "pipeline", "pipeline/kafka/internal/client", "pipeline/registry"}},
 	{pkg: "pipeline/kafka/internal/client", may: nil},
 	{pkg: "pipeline/kafka/internal/changelog", may: []string{"internal/engine", "pipeline", "pipeline/kafka/internal/admin", "internal/store"}},
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
@@ -76,7 +76,8 @@ var direction = []struct {
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},
-	{pkg: "test/campaign", may: nil},
+	{pkg: "docs/schemas", may: nil}, // files
+	{pkg: "test/campaign", may: []string{"docs/schemas"}},
 	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, watermill: true},
 	{pkg: "test/day", may: nil},
 	{pkg: "test/router", may: nil}, // tests only

@@ -17,7 +17,7 @@ import (
 )
 
 // Reload applies the Subscriptions, Documents, Access, Sinks, Readers, Health, Changes,
-// Delivery, Expire, Language and PublicURL of cfg to a running Router. It copies them, as New does, so cfg may be the
+// Delivery, Expire, Language, EventSource and PublicURL of cfg to a running Router. It copies them, as New does, so cfg may be the
 // Config of New, changed in place. A subscription that is missing in
 // cfg is cancelled. One that differs is replaced, with the current version as its baseline.
 //
@@ -26,7 +26,7 @@ import (
 //
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
 // effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
-// Retention, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
+// Retention, Baseline, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
 // functions stay those of New, without a line. Checks that begin later use the new Readers, which
 // have no line either, since they have no names; nor has PublicURL. Where cfg is invalid or cannot be
 // stored, Reload returns the reason; it may be called again.
@@ -205,6 +205,9 @@ func describeOtherChanges(old, cfg *Config) []string {
 	if !reflect.DeepEqual(old.Delivery, cfg.Delivery) {
 		add("delivery changed")
 	}
+	if old.EventSource != cfg.EventSource {
+		add("event_source changed: %s", cfg.EventSource)
+	}
 	if old.Language != cfg.Language {
 		add("language changed: %s", cmp.Or(cfg.Language, text.DefaultLanguage))
 	}
@@ -228,6 +231,7 @@ func describeChangesAtRestart(old, cfg *Config) []string {
 	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
 	later("retention", old.Retention == cfg.Retention)
+	later("baseline", old.Baseline == cfg.Baseline)
 	later("checks", old.Checks == cfg.Checks)
 	later("every", reflect.DeepEqual(old.Every, cfg.Every))
 	later("drain", old.Drain == cfg.Drain)

@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -104,8 +105,9 @@ func (r *run) buildStages() (*stages, error) {
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.pageFilter(), Language: r.cfg.Language,
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: r.checkSubscription, Decided: r.decisions.resolve, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+			Current: r.transport.Publishes(flow.TopicCurrent), Link: r.diffLink,
 		}),
-		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
+		diff: diff.New(diff.Config{Logger: log, Observe: note, Baseline: r.cfg.Baseline, Memory: budget}),
 		match: match.New(match.Config{
 			Languages: r.languages, Logger: log, Observe: note, Memory: budget, Epoch: r.transport.Epoch,
 			Records: r.changeSinks, Later: r.cfg.Mode == ModeCommands,
@@ -115,7 +117,7 @@ func (r *run) buildStages() (*stages, error) {
 			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.deliveryPolicy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
-			Logger: log, Observe: note, Link: r.notificationLink, Tracer: r.tracer,
+			Logger: log, Observe: note, Link: r.notificationLink, Source: r.eventSource, Tracer: r.tracer,
 		}),
 		deadLetters: delivery.NewDeadLetters(delivery.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{
@@ -244,26 +246,45 @@ func (r *Router) changeSinks(page string) []string {
 // none.
 func (r *Router) notificationLink(document string, n pipeline.Notification) string {
 	base := r.liveConfig.Load().PublicURL
-	to := func(path string, pairs ...string) string {
-		q := make(url.Values)
-		for i := 0; i < len(pairs); i += 2 {
-			if pairs[i+1] != "" {
-				q.Set(pairs[i], pairs[i+1])
-			}
-		}
-		return base + path + "?" + q.Encode()
-	}
 	switch {
 	case base == "" || n.Type == pipeline.NotificationTypeTest || n.Type == pipeline.NotificationTypeChange:
 		return ""
 	case n.Health != nil && n.Health.URL == "":
 		return ""
 	case n.Health != nil:
-		return to("/page", "url", n.Health.URL)
+		return r.link("/page", "url", n.Health.URL)
 	case n.URL == "": // of several pages
 		return base + "/changes"
 	case n.Type == pipeline.NotificationTypeDigest || n.Version == 0:
-		return to("/page", "url", n.URL, "document", document)
+		return r.link("/page", "url", n.URL, "document", document)
 	}
-	return to("/diff", "url", n.URL, "document", document, "to", strconv.FormatUint(n.Version, 10))
+	return r.diffLink(n.URL, document, n.Version)
+}
+
+// eventSource returns the name of the installation, or "".
+func (r *Router) eventSource() string {
+	c := r.liveConfig.Load()
+	return cmp.Or(c.EventSource, c.PublicURL)
+}
+
+// diffLink returns the address of the web page about the difference between a version and the one before, or "" where
+// there is none.
+func (r *Router) diffLink(page, document string, version uint64) string {
+	return r.link("/diff", "url", page, "document", document, "to", strconv.FormatUint(version, 10))
+}
+
+// link returns the address of a web page, with the pairs of names and values that are not empty, or "" where there is
+// none.
+func (r *Router) link(path string, pairs ...string) string {
+	base := r.liveConfig.Load().PublicURL
+	if base == "" {
+		return ""
+	}
+	q := make(url.Values)
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return base + path + "?" + q.Encode()
 }

@@ -65,7 +65,7 @@ func (r *run) cancelStart(cancel func(), started <-chan error) error {
 func (r *run) wiring() flow.Wiring {
 	return flow.Wiring{
 		Topics: topology(r.extraConsumers), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
-		Unhandled: r.handleUnhandled, Rejected: r.noteRejected, Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stopWith, OnFatal: func(err error) {
+		Unhandled: r.handleUnhandled, Rejected: r.noteRejected, Source: r.eventSource, Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stopWith, OnFatal: func(err error) {
 			if r.cfg.OnFatal != nil {
 				r.cfg.OnFatal(err)
 			}
@@ -113,6 +113,7 @@ func topology(extra []consumer) map[string]local.Topic {
 		flow.TopicSnapshots:     {Chained: flow.GroupDiff, Private: true},
 		flow.TopicSubscriptions: {Chained: flow.GroupMatch},
 		flow.TopicChanges:       {Chained: flow.GroupMatch},
+		flow.TopicCurrent:       {Table: true},
 		flow.TopicDead:          {Feedback: true},
 		flow.TopicHealth:        {Feedback: true},
 		flow.TopicSweeps:        {Feedback: true},

@@ -352,6 +352,9 @@ func (c Config) validateNumbers() error {
 			errs = append(errs, fmt.Errorf("files of fetch: %w", err))
 		}
 	}
+	if err := flow.CheckSource(c.EventSource); err != nil {
+		errs = append(errs, fmt.Errorf("event source: %w", err))
+	}
 	if err := text.CheckLanguage(c.Language); err != nil {
 		errs = append(errs, fmt.Errorf("language: %w", err))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
@@ -29,6 +30,7 @@ type yamlFile struct {
 	Memory        registry.Size                `yaml:"memory"`
 	Listen        listenAddr                   `yaml:"listen"`
 	PublicURL     string                       `yaml:"public_url"`
+	EventSource   string                       `yaml:"event_source"`
 	API           apiSection                   `yaml:"api"`
 	Web           webSection                   `yaml:"web"`
 	Rest          restSection                  `yaml:"rest"`
@@ -43,6 +45,7 @@ type yamlFile struct {
 	Expire        expireSection                `yaml:"expire"`
 	Health        []string                     `yaml:"health"`
 	Changes       []string                     `yaml:"changes"`
+	Baseline      bool                         `yaml:"baseline"`
 	Documents     []documentEntry              `yaml:"documents"`
 	Sources       map[string]sourceEntry       `yaml:"sources"`
 	Readers       map[string]readerEntry       `yaml:"readers"`
@@ -141,7 +144,7 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		Stemmers: stemmers.All(),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), Retry: time.Duration(f.Expire.Retry), SelectorGone: f.Expire.SelectorGone},
-		Health:   f.Health, Changes: f.Changes,
+		Health:   f.Health, Changes: f.Changes, Baseline: f.Baseline, EventSource: f.EventSource,
 	}
 	for i, path := range f.Allow.Files {
 		if err := filesource.CheckAllow(path); err != nil {
@@ -152,6 +155,9 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		d.pluginPath("access", "group of access settings", name)
 	}
 	d.failEach("access", httpsource.CheckAccess(f.Access))
+	if err := flow.CheckSource(f.EventSource); err != nil {
+		d.failPath("event_source", "event_source: %v", err)
+	}
 	if err := text.CheckLanguage(f.Language); err != nil {
 		d.failPath("language", "language: %v", err)
 	}

@@ -99,14 +99,7 @@ type Screenshot struct {
 
 // Plain returns the text of a version without the marks of list items and table rows. Each becomes
 // a line break, so that all offsets stay the same.
-func Plain(content string) string {
-	return strings.Map(func(r rune) rune {
-		if r == pipeline.ItemStart || r == pipeline.ItemEnd {
-			return pipeline.BlockEnd
-		}
-		return r
-	}, content)
-}
+func Plain(content string) string { return flow.PlainText(content) }
 
 // String says which documents f selects.
 func (f DocumentFilter) String() string {

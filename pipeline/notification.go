@@ -76,6 +76,9 @@ type Notification struct {
 	// ContentType are empty, Client is empty unless all items have the same one, Severity is the highest, and each item
 	// has its own.
 	Items []Item `json:"items,omitempty"`
+	// Source is the URI of the installation, if it has one, which is the source of a CloudEvent. It is set when the
+	// notification is delivered.
+	Source string `json:"-"`
 	// Record is set if Type is NotificationTypeChange: the JSON of the change record
 	// vokter.change.v1. A sink delivers it in place of the notification.
 	Record json.RawMessage `json:"record,omitempty"`

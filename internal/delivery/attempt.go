@@ -300,6 +300,9 @@ func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (
 	if p.cfg.Link != nil {
 		n.Link = p.cfg.Link(h.document, n)
 	}
+	if p.cfg.Source != nil {
+		n.Source = p.cfg.Source()
+	}
 	e.err = s.Deliver(pipeline.WithAttempt(ctx, h), n)
 	return e
 }

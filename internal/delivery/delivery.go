@@ -54,6 +54,8 @@ type Config struct {
 	// Link returns the address of a web page about a notification of a document, or "". Default: there
 	// is none.
 	Link func(document string, n pipeline.Notification) string
+	// Source returns the Source of notifications. Default: they have none.
+	Source func() string
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
 	// Jitter returns numbers in [0, 1) that spread retries; by default random ones. It must

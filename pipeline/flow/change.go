@@ -31,10 +31,12 @@ type Change struct {
 	Time     time.Time `json:"time"`               // of the check
 	Language string    `json:"language,omitempty"` // of the new version, a BCP 47 tag
 	// Title is that of the page.
-	Title       string  `json:"title,omitempty"`
-	ContentType string  `json:"content_type,omitempty"` // of the page, a media type
-	Groups      []Group `json:"groups"`
-	Size        Size    `json:"size,omitzero"`
+	Title       string `json:"title,omitempty"`
+	ContentType string `json:"content_type,omitempty"` // of the page, a media type
+	// Baseline says that the version is compared with nothing: Previous is 0, and all of its text is added.
+	Baseline bool    `json:"baseline,omitempty"`
+	Groups   []Group `json:"groups"`
+	Size     Size    `json:"size,omitzero"`
 	// Muting names places of the document that change at nearly every check, so that from the next change
 	// on their differences are muted. Whole says that nothing else of the document changes.
 	Muting pipeline.Muting `json:"muting,omitzero"`

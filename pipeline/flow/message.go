@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +37,8 @@ type Message struct {
 	Key string
 	// Type is the type of the body, for example TypeChange. On the wire it is ce_type.
 	Type string
-	// Source is the sender of the message. Empty means SourceVokter, which is this module. On the
-	// wire it is ce_source.
+	// Source is the sender of the message. Empty means SourceVokter, or in a topic that other programs read the
+	// installation, if it has a name. On the wire it is ce_source.
 	Source string
 	// Subject is the URL that the message is about, if any. On the wire it is ce_subject.
 	Subject string
@@ -108,11 +110,39 @@ const (
 	HeaderTrace = "traceparent"
 )
 
+// ownTypes is what the types of this module begin with.
+const ownTypes = "vokter."
+
 // schemas is what the $id of each JSON Schema begins with. The name of its file follows, which is the ce_type.
 const schemas = "https://github.com/vokter/vokter/blob/main/docs/schemas/"
 
-// SourceVokter is the ce_source of the messages of this module; sourceUnknown stands for a missing
-// ce_source.
+// PublicTypes are the types whose body is JSON that a JSON Schema in docs/schemas describes.
+var PublicTypes = []string{
+	TypeChange, TypeOutage, TypeEnded, TypeCurrent, TypeAddressed, TypeWithdraw, TypeDeadLetter, TypeReplay, TypeHealth,
+	TypeSubscribe, TypeCancel, TypePause, TypeResume, TypeNotification,
+}
+
+// ForOthers returns m as other programs read it: with source, unless it has one, and with the name of its JSON Schema.
+// It alters the Header of m.
+func (m Message) ForOthers(source string) Message {
+	m.Source = cmp.Or(m.Source, source)
+	if m.Header != nil && slices.Contains(PublicTypes, m.Type) {
+		m.Header[headerSchema] = schemas + m.Type + ".json"
+	}
+	return m
+}
+
+// CheckSource returns an error if source cannot be the Source of a message.
+func CheckSource(source string) error {
+	u, err := url.Parse(source)
+	if err != nil || source != "" && u.Scheme == "" || attributeText(source) != source || strings.ContainsAny(source, " \t") || u.User != nil {
+		return fmt.Errorf("%q is not a URI that names this installation; write one such as https://vokter.example.com or urn:acme:vokter", source)
+	}
+	return nil
+}
+
+// SourceVokter is the ce_source of the messages of this module, unless the installation has a name; sourceUnknown
+// stands for a missing ce_source.
 const (
 	SourceVokter  = "https://github.com/vokter/vokter"
 	sourceUnknown = "unknown"
@@ -221,15 +251,12 @@ func Received(topic, uuid, position string, meta map[string]string, body []byte)
 
 // UnknownType returns the error of the consumer who, which does not know the type of m. The error
 // is permanent, and m becomes a dead letter, if another program may have written m: OthersWrite
-// says so of its topic, or m.Source names that program. Otherwise a newer version of this module
+// says so of its topic, or the type is none of this module. Otherwise a newer version of this module
 // wrote m, and the error is failure.Broken, so that the newer version can handle m.
 func (m Message) UnknownType(who string) error {
 	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, Clipped(m.Type, maxQuoted), Clipped(m.ID, maxQuoted))
-	switch {
-	case m.Source != "":
-		return failure.Permanent(fmt.Errorf("%w from %q", err, Clipped(m.Source, maxQuoted)))
-	case OthersWrite(m.Topic):
-		return failure.Permanent(err)
+	if OthersWrite(m.Topic) || !strings.HasPrefix(m.Type, ownTypes) {
+		return failure.Permanent(fmt.Errorf("%w from %q", err, Clipped(cmp.Or(m.Source, SourceVokter), maxQuoted)))
 	}
 	return failure.Broken(err)
 }
@@ -279,10 +306,11 @@ func CloudEvent(n pipeline.Notification) (Message, error) {
 	if err != nil {
 		return Message{}, failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
-	return Message{
+	m := Message{
 		ID: n.ID, Type: typ, Subject: attributeText(n.URL), Time: n.Time,
-		Header: map[string]string{headerContent: "application/json", headerSchema: schemas + typ + ".json"}, Body: body,
-	}, nil
+		Header: map[string]string{headerContent: "application/json"}, Body: body,
+	}
+	return m.ForOthers(n.Source), nil
 }
 
 // attributeText returns s without what an attribute of a CloudEvent must not contain: control

@@ -27,6 +27,9 @@ func TestMetadataRoundTrip(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Errorf("got %+v, %v, want %+v", got, err, m)
 	}
+	if named := m.ForOthers("urn:acme"); named.Metadata()["ce_source"] != "urn:acme" || named.Metadata()["ce_dataschema"] != schemas+TypeChange+".json" {
+		t.Errorf("as others read it: %v", named.Metadata())
+	}
 	for source, want := range map[string]string{"/crm": "/crm", "": "unknown"} {
 		meta["ce_source"] = source
 		if got, err := FromMetadata(meta, nil); err != nil || got.Source != want || got.Metadata()["ce_source"] != want {
@@ -155,5 +158,16 @@ func TestDocumentIDTellsViewsApart(t *testing.T) {
 	}
 	if DocumentID("p", pipeline.View{}) != DocumentID("p", pipeline.View{Confirm: 1}) {
 		t.Error("confirm 1 is what happens anyway, and must not be another document")
+	}
+}
+
+func TestCheckSource(t *testing.T) {
+	for source, ok := range map[string]bool{
+		"": true, "https://vokter.example.com": true, "urn:acme:vokter": true,
+		"vokter": false, "https://user@example.com": false, "urn:a b": false, "urn:a\n": false, ":": false,
+	} {
+		if err := CheckSource(source); (err == nil) != ok {
+			t.Errorf("%q: %v", source, err)
+		}
 	}
 }

@@ -14,6 +14,7 @@ const (
 	TopicDocuments     = "documents"     // key: page. Commands, outcomes of checks and pushed pages, in one order for each page.
 	TopicSnapshots     = "snapshots"     // key: page. A new version of a document, with the text before it. It has no log.
 	TopicChanges       = "changes"       // key: page. The differences between two versions.
+	TopicCurrent       = "pages"         // key: document. The current text of each document; see Topic.Table.
 	TopicSubscriptions = "subscriptions" // key: page. Subscriptions, with the version from which on they are notified.
 	TopicNotifications = "notifications" // key: receiver. Notifications to deliver.
 	TopicDead          = "dead"          // key: receiver, or the key or ID of the message. Dead letters, with the reason.
@@ -74,6 +75,9 @@ const (
 	// TypeEnded says that an incarnation of a page ended. It is after the last change of the page.
 	TypeEnded = "vokter.ended.v1" // body: Ended
 
+	// On TopicCurrent.
+	TypeCurrent = "vokter.current.v1" // body: Current; none where the document ended
+
 	// On TopicSubscriptions.
 	TypeStamp = "vokter.subscription.v1" // body: Stamped
 
@@ -126,6 +130,9 @@ type Topic struct {
 	Chained string
 	// Private says that only the Chained group gets the messages, so that the topic has no log.
 	Private bool
+	// Table says that only the last message of each key counts, and none of a key whose last message has no body. A
+	// transport keeps that one and may drop the others. It need not publish the topic; see Transport.Publishes.
+	Table bool
 	// Feedback says that a handler may publish to this topic what an earlier handler of the same
 	// cycle consumes. So that a cycle cannot deadlock, handlers never wait for room in it.
 	Feedback bool
@@ -161,6 +168,9 @@ type Wiring struct {
 	// transport and handler rejected it, or lost its context. Times counts that for the message with that ID, and is 0
 	// when it does not come again from this process. Nil: nobody asks.
 	Rejected func(u Unhandled, id string, times int)
+	// Source returns the name of the installation, the Source of messages that other programs read; empty if it has none.
+	// Nil: it has none.
+	Source func() string
 	// Now is the clock.
 	Now func() time.Time
 	// Logger gets messages for operators.

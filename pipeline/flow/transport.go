@@ -40,6 +40,9 @@ type Transport interface {
 	// Subscriber returns a Watermill subscriber for group. The context of its messages carries a
 	// Tx.
 	Subscriber(group string) message.Subscriber
+	// Publishes reports whether messages of topic can be read: a consumer group reads them here, or other programs
+	// may. Messages that nobody can read need not be made.
+	Publishes(topic string) bool
 	// Poster returns a Poster to the consumer of topic in group.
 	Poster(group, topic string) Poster
 	// Tail returns the messages that other processes publish to topic from now on, and perhaps those

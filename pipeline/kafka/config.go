@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ type Config struct {
 	// CreateTopics says whether missing topics are created; if it is false and one is missing,
 	// Start fails. nil is true.
 	CreateTopics *bool `yaml:"create_topics"`
+	// Pages says that the current text of each document is published: the topic "pages" is a compacted one with a
+	// record for each document, which ends with a tombstone. False: there is no such topic.
+	Pages bool `yaml:"pages"`
 	// Group is the consumer group in which processes share the lanes. Empty is Prefix
 	// without its last dot.
 	Group string `yaml:"group"`
@@ -47,6 +51,9 @@ type Config struct {
 	// TLS configures encryption, SASL the login of this process.
 	TLS  cluster.TLS  `yaml:"tls"`
 	SASL cluster.SASL `yaml:"sasl"`
+	// SchemaRegistry is where the schemas of the public records are registered, whose IDs the records then carry. The zero
+	// value: the records carry none.
+	SchemaRegistry cluster.SchemaRegistry `yaml:"schema_registry"`
 	// MaxPause is the longest pause before a rejected message is delivered again. Pauses begin at
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
@@ -116,9 +123,17 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// publishedTopics returns those of topics that a Transport of c publishes: a table only if c asks for it, or if a group
+// reads it.
+func (c Config) publishedTopics(topics map[string]flow.Topic) map[string]flow.Topic {
+	published := maps.Clone(topics)
+	maps.DeleteFunc(published, func(_ string, t flow.Topic) bool { return t.Table && !c.Pages && len(t.Groups) == 0 })
+	return published
+}
+
 // clusterConfig returns the part of c that connections need.
 func (c Config) clusterConfig() cluster.Config {
-	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
+	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL, SchemaRegistry: c.SchemaRegistry}
 }
 
 // adminConfig returns the part of c that concerns topics. c has its defaults.
@@ -144,5 +159,5 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return admin.Check(ctx, c.withDefaults().adminConfig(), topics)
+	return admin.Check(ctx, c.withDefaults().adminConfig(), c.publishedTopics(topics))
 }

@@ -134,10 +134,10 @@ func (c *cursor) Peek() (engine.Work, bool, error) {
 // workOf returns m as a message to handle.
 func (c *cursor) workOf(m *sarama.ConsumerMessage) engine.Work {
 	w := engine.Work{
-		Kind: engine.FromLog, Offset: m.Offset, Body: m.Value,
+		Kind: engine.FromLog, Offset: m.Offset,
 		Position: c.lease.transport.lineage + "/" + c.consumer.Topic + "/" + strconv.Itoa(c.lease.lane) + "/" + strconv.FormatInt(m.Offset, 10),
 	}
-	w.ID, w.Meta = decodeRecord(m)
+	w.ID, w.Meta, w.Body = decodeRecord(m)
 	return w
 }
 
@@ -215,7 +215,7 @@ func (c *cursor) skip(m *sarama.ConsumerMessage) error {
 // its writer compressed it, goes to the dead letters.
 func (c *cursor) movedOutput(w engine.Work) output {
 	t := c.lease.transport
-	o := outputOfWatermill(c.consumer.Topic, w.ID, w.Meta, w.Body, t.lanes)
+	o := outputOfWatermill(c.consumer.Topic, w.ID, w.Meta, t.schemaIDs.Frame(w.Meta["ce_type"], w.Body), t.lanes)
 	n := o.size()
 	if n <= client.MaxMessage {
 		return o
@@ -227,7 +227,7 @@ func (c *cursor) movedOutput(w engine.Work) output {
 		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", c.lease.lane, o.lane, n, client.MaxMessage),
 		Time:   t.clock.Now(), Attempts: 1, Topic: c.consumer.Topic, Headers: w.Meta,
 	}
-	return outputOf(d.Message(id, o.key, w.Meta["ce_subject"]), t.lanes)
+	return outputs{t}.Output(d.Message(id, o.key, w.Meta["ce_subject"]))
 }
 
 // isIdle reports whether c, which has a runner, has nothing to do, as far as this process knows. c.lease.runMu

@@ -28,9 +28,14 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 		if !t.declaredTopic(m.Topic).HasLog() {
 			return fmt.Errorf("kafka: messages of topic %s are emitted by handlers alone", m.Topic)
 		}
-		out[i] = outputOf(m, t.lanes)
+		out[i] = outputs{t}.Output(m)
 	}
 	return t.publish(ctx, out)
+}
+
+// Publishes reports whether topic has a log, which other programs may read.
+func (t *Transport) Publishes(topic string) bool {
+	return t.isKnownTopic(topic) && t.declaredTopic(topic).HasLog()
 }
 
 // Unsynced returns t: every publication over Kafka is durable.

@@ -36,7 +36,7 @@ func TestHintsAreSentAgain(t *testing.T) {
 		resp.Topics = append(resp.Topics, topic)
 		return resp, nil, true
 	})
-	tr.publishInBackground([]output{outputOf(flow.Message{ID: "1", Topic: flow.TopicRequests, Key: "k", Type: flow.TypeRequest}, tr.lanes)})
+	tr.publishInBackground([]output{outputs{tr}.Output(flow.Message{ID: "1", Topic: flow.TopicRequests, Key: "k", Type: flow.TypeRequest})})
 	m := <-got
 	m.Ack()
 	if n := refusals.Load(); m.Metadata.Get("ce_id") != "1" || n < 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/IBM/sarama"
@@ -15,6 +16,7 @@ import (
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -33,13 +35,7 @@ type output struct {
 	headers iter.Seq2[string, string] // the key among them
 }
 
-// outputOf returns m as an output to the lane of its key, or of its ID if it has no key.
-func outputOf(m flow.Message, lanes int) output {
-	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
-	return output{topic: m.Topic, lane: client.PartitionOf(cmp.Or(m.Key, m.ID), lanes), key: m.Key, payload: m.Body, headers: m.Attributes()}
-}
-
-// outputOfWatermill is outputOf for a message of Watermill.
+// outputOfWatermill returns a message of Watermill as an output to the lane of its key, or of its UUID.
 func outputOfWatermill(topic, uuid string, meta message.Metadata, payload []byte, lanes int) output {
 	key, headers := meta[flow.HeaderKey], make(message.Metadata, len(meta)+1)
 	maps.Copy(headers, meta)
@@ -56,12 +52,14 @@ var _ engine.Outputs[output] = outputs{}
 
 func (p outputs) Lanes() int { return p.t.lanes }
 
-func (p outputs) Output(m flow.Message) output { return outputOf(m, p.t.lanes) }
+func (p outputs) Output(m flow.Message) output {
+	return p.OutputTo(m, client.PartitionOf(cmp.Or(m.Key, m.ID), p.t.lanes))
+}
 
 func (p outputs) OutputTo(m flow.Message, lane int) output {
-	o := outputOf(m, p.t.lanes)
-	o.lane = lane
-	return o
+	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
+	m = m.ForOthers(p.t.source())
+	return output{topic: m.Topic, lane: lane, key: m.Key, payload: p.t.schemaIDs.Frame(m.Type, m.Body), headers: m.Attributes()}
 }
 
 // Logged reports whether topic has a log: other programs may read it.
@@ -126,9 +124,9 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 	return r
 }
 
-// decodeRecord returns the UUID and the metadata of a record for a handler. The UUID of a record of another
-// program is its ce_id.
-func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
+// decodeRecord returns the UUID, the metadata and the body of a record for a handler. The UUID of a record of another
+// program is its ce_id. The ID of a schema is no part of the body.
+func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata, body []byte) {
 	meta = make(message.Metadata, len(r.Headers)+1)
 	for _, h := range r.Headers {
 		meta[string(h.Key)] = string(h.Value)
@@ -140,7 +138,11 @@ func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata
 	} else {
 		delete(meta, flow.HeaderKey)
 	}
-	return uuid, meta
+	body = r.Value
+	if slices.Contains(flow.PublicTypes, meta["ce_type"]) {
+		body = cluster.Unframe(body)
+	}
+	return uuid, meta, body
 }
 
 // markerOwner returns the owner of the marker r; empty if r is not a marker.

@@ -63,7 +63,7 @@ func readResults(t *testing.T, brokers []string, prefix string, n int) map[strin
 				}
 				continue
 			}
-			id, _ := decodeRecord(m)
+			id, _, _ := decodeRecord(m)
 			if seen[id] {
 				t.Errorf("%q of key %s came twice", id, m.Key)
 			}

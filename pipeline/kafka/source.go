@@ -282,8 +282,8 @@ func (t *Transport) forwardMessages(ctx context.Context, pc sarama.PartitionCons
 			if !ok {
 				return
 			}
-			_, meta := decodeRecord(r)
-			m, err := flow.FromMetadata(meta, r.Value)
+			_, meta, body := decodeRecord(r)
+			m, err := flow.FromMetadata(meta, body)
 			if err != nil {
 				continue // not one of ours
 			}

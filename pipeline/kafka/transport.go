@@ -27,6 +27,7 @@ import (
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/internal/store"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
@@ -45,6 +46,7 @@ type Transport struct {
 	chain        *engine.Chain // the one that the topics declare, or nil
 	lanes        int
 	lineage      string
+	schemaIDs    cluster.SchemaIDs
 	stateCopy    *store.DB
 	room         *store.Room // nil if the disk is not watched
 	client       sarama.Client
@@ -127,6 +129,9 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
+	if err := t.registerSchemas(ctx); err != nil {
+		return err
+	}
 	if err := t.openStateCopy(); err != nil {
 		return err
 	}
@@ -151,6 +156,14 @@ func (t *Transport) String() string {
 	return fmt.Sprintf("Kafka at %s, topics %s*", strings.Join(t.cfg.Brokers, ","), t.cfg.Prefix)
 }
 
+// source returns the name of the installation, or "".
+func (t *Transport) source() string {
+	if t.wiring.Source == nil {
+		return ""
+	}
+	return t.wiring.Source()
+}
+
 // applyWiring takes over the settings of w.
 func (t *Transport) applyWiring(w flow.Wiring) {
 	t.wiring = w
@@ -164,7 +177,7 @@ func (t *Transport) applyWiring(w flow.Wiring) {
 		t.subs.Grace = w.Grace
 	}
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = t.cfg.Now, t.wakeAll, t.log
-	maps.Copy(t.topics, w.Topics)
+	maps.Copy(t.topics, t.cfg.publishedTopics(w.Topics))
 	t.chain = engine.ChainOf(w.Topics)
 }
 
@@ -178,6 +191,24 @@ func (t *Transport) connect(ctx context.Context) error {
 	}
 	t.lanes, t.lineage = t.topicInfo.Lanes, t.topicInfo.IDs[t.cfg.Prefix+admin.TopicState]
 	return nil
+}
+
+// registerSchemas registers the schemas of the public records, and waits for the registry.
+func (t *Transport) registerSchemas(ctx context.Context) error {
+	for waits := false; ; waits = true {
+		ids, err := t.cfg.clusterConfig().RegisterSchemas(ctx, flow.PublicTypes)
+		if err == nil || errors.Is(err, cluster.ErrRegistry) {
+			t.schemaIDs = ids
+			t.setWaiting(nil)
+			return err
+		}
+		if t.setWaiting(err); !waits {
+			t.log.Warn("kafka: waiting for the schema registry", "reason", err)
+		}
+		if err := client.Sleep(ctx, retryPause); err != nil {
+			return err
+		}
+	}
 }
 
 // memTable is how many bytes of recent writes the copy of the state keeps in memory. With less, a

@@ -68,6 +68,9 @@ func (p outputs) newOutput(topic string, lane int, r store.Record) output {
 	return output{lane: p.t.topic(topic).lanes[lane], record: r}
 }
 
+// Publishes reports whether a group reads the log of topic.
+func (t *Transport) Publishes(topic string) bool { return t.topic(topic).isRead() }
+
 // Publish publishes all of ms, or none, and returns once they are durable (but see
 // Topic.Ephemeral). It blocks while one of their lanes is full or the disk has too little room
 // (see Config.MinFree), until ctx is done or the Transport is closed. If ctx carries a

@@ -58,6 +58,8 @@ type Config struct {
 	TLS cluster.TLS `yaml:"tls"`
 	// SASL configures the login.
 	SASL cluster.SASL `yaml:"sasl"`
+	// SchemaRegistry is where the schemas of the records are registered, whose IDs the records then carry. Default: none.
+	SchemaRegistry cluster.SchemaRegistry `yaml:"schema_registry"`
 }
 
 // The values of Config.Key.
@@ -100,7 +102,7 @@ func New(c Config) (*Sink, error) {
 
 // clusterConfig returns the cluster to which c writes.
 func (c Config) clusterConfig() cluster.Config {
-	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
+	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL, SchemaRegistry: c.SchemaRegistry}
 }
 
 func (c Config) validate() error {
@@ -131,6 +133,7 @@ func Register(r *registry.Registry) {
 // Sink writes notifications to one topic. It is safe for concurrent use.
 type Sink struct {
 	cfg            Config
+	schemas        registeredSchemas
 	producerConfig *sarama.Config
 	// ctx ends with Close.
 	ctx    context.Context

@@ -20,8 +20,12 @@ func (s *Sink) newMessage(ctx context.Context, n pipeline.Notification) (*messag
 	if err != nil {
 		return nil, err
 	}
+	value, err := s.schemas.value(ctx, s.cfg.clusterConfig(), e)
+	if err != nil {
+		return nil, err
+	}
 	e.Key = s.recordKey(ctx, n)
-	m := message.NewMessage(n.ID, e.Body)
+	m := message.NewMessage(n.ID, value)
 	m.Metadata = e.Metadata()
 	return m, nil
 }

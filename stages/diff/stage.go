@@ -42,6 +42,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe gets an observation flow.KindChange for each change, after the commit.
 	Observe flow.Observer
+	// Baseline says that a version that is compared with nothing is a change as well, in which all of its text is added.
+	Baseline bool
 	// Memory bounds the memory for comparing large texts. Default: no bound.
 	Memory flow.Memory
 }
@@ -58,8 +60,8 @@ func New(cfg Config) *Processor {
 	return &Processor{cfg}
 }
 
-// Process handles a snapshot, and emits its change, unless it is a first version, or no token differs and no block
-// moved. Another type is an error of flow.Message.UnknownType.
+// Process handles a snapshot, and emits its change, unless no token differs and no block moved. Without
+// Config.Baseline, there is none for a first version. Another type is an error of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if m.Type != flow.TypeSnapshot {
 		return m.UnknownType(flow.GroupDiff)
@@ -76,11 +78,17 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	if err := s.Unpack(); err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
-	c, ok := ChangeOf(s)
+	if s.Previous == 0 && !p.cfg.Baseline {
+		return nil
+	}
+	c, ok := compare(s)
 	if !ok {
 		return nil
 	}
 	tx.Emit(c.Message())
+	if c.Baseline {
+		return nil
+	}
 	tx.OnCommit(func() {
 		p.cfg.Logger.Debug("change", "url", c.URL, "version", c.Version, "groups", len(c.Groups), "id", c.ID)
 		p.cfg.Observe.Note(flow.Observation{Kind: flow.KindChange, Page: c.Page, Document: c.Document,
@@ -99,13 +107,18 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	if s.Previous == 0 {
 		return flow.Change{}, false
 	}
+	return compare(s)
+}
+
+// compare returns the change between the two texts in s, and whether anything differs.
+func compare(s flow.Snapshot) (flow.Change, bool) {
 	old, new := analyzeBoth(s)
 	defer old.Release() // not new, which the message may share with later deliveries of it
 	groups := Diff(old, new)
 	c := flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
-		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time,
+		Check: s.Check, Version: s.N, Previous: s.Previous, Baseline: s.Previous == 0, Time: s.Time,
 		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: changeSize(old, new, groups),
 		Muting: s.Muting, Whole: s.Whole, MutingWords: s.MutingWords,
 	}

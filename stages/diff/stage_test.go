@@ -78,6 +78,31 @@ func TestTokensOfTheIndex(t *testing.T) {
 	}
 }
 
+// TestABaselineIsAChangeIfAskedFor: all of its text is added.
+func TestABaselineIsAChangeIfAskedFor(t *testing.T) {
+	s := snapshot("", "Zeus\nHera\n")
+	s.N, s.Previous = 1, 0
+	for _, asked := range []bool{false, true} {
+		tx := &fakeTx{}
+		if err := New(Config{Baseline: asked}).Process(context.Background(), tx, s.Message()); err != nil {
+			t.Fatal(err)
+		}
+		if !asked {
+			if len(tx.emitted) != 0 {
+				t.Errorf("got %d messages, want none", len(tx.emitted))
+			}
+			continue
+		}
+		if len(tx.emitted) != 1 {
+			t.Fatalf("got %d messages, want 1", len(tx.emitted))
+		}
+		c, err := flow.ChangeFrom(tx.emitted[0])
+		if err != nil || !c.Baseline || c.Version != 1 || c.Previous != 0 || c.Size.Added != 2 || c.Size.Removed != 0 || len(c.Groups) != 2 {
+			t.Errorf("got %+v, %v", c, err)
+		}
+	}
+}
+
 func TestProcessSnapshot(t *testing.T) {
 	var log bytes.Buffer
 	var noted []flow.Observation

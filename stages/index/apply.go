@@ -50,6 +50,8 @@ type rules struct {
 	// SelectorGone says that a check counts as failed where the selectors of all its
 	// documents match nothing, or their texts are empty.
 	SelectorGone bool
+	// Current says that the current texts are published.
+	Current bool
 }
 
 // action is what happened to a page: a command, an outcome, a pushed page or a wake.
@@ -419,6 +421,7 @@ func apply(p *Page, ev event) (*Page, []output) {
 		a.giveUpLost()
 	}
 	a.scheduleNext()
+	a.publishTexts(p)
 	return a.p, a.out
 }
 

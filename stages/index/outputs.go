@@ -79,6 +79,10 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		return s.reportStoredLinks(tx, st, m, o.Root)
 	case healthEvent:
 		tx.Emit(flow.HealthMessage(o.Health))
+	case publishCurrent:
+		return s.emitCurrent(tx, st, m.Key, o)
+	case publishGone:
+		tx.Emit(flow.Gone(m.Key, o.Incarnation, o.Document, o.Time))
 	case decide:
 		s.decide(tx, m, o)
 	case resumeDue:

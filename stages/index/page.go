@@ -237,6 +237,8 @@ type Document struct {
 	Quiet bool `cbor:"22,keyasint,omitempty"`
 	// Unmade says that the last text that was read is stored and is no version.
 	Unmade bool `cbor:"23,keyasint,omitempty"`
+	// Published is the version whose text was last published on flow.TopicCurrent; 0 for none.
+	Published uint64 `cbor:"26,keyasint,omitempty"`
 }
 
 // madeVersion is the number of a version and the hash of its text, without what is restless in it.
@@ -336,7 +338,7 @@ func (d Document) same(o Document) bool {
 		d.Subscriptions == o.Subscriptions && d.Paused == o.Paused && d.Rested == o.Rested &&
 		d.GoneSince.Equal(o.GoneSince) && d.GoneClass == o.GoneClass && d.Extractor == o.Extractor && d.Body == o.Body &&
 		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && d.Pruned == o.Pruned &&
-		d.Restless == o.Restless && d.Loud == o.Loud && d.Quiet == o.Quiet && d.Unmade == o.Unmade
+		d.Restless == o.Restless && d.Loud == o.Loud && d.Quiet == o.Quiet && d.Unmade == o.Unmade && d.Published == o.Published
 }
 
 // forgetCandidate notes that the checks that found a new text are no longer in a row.

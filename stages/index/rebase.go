@@ -38,6 +38,7 @@ func (a *applier) isComparable(d *Document, o flow.Outcome) bool {
 			a.emit(rebase{d.ID, d.N, *r})
 			d.rehashChanges(cmp.Or(a.lessons[d.ID].Rebased, r.TextHash))
 			d.TextHash, d.Extractor = r.TextHash, r.Extractor
+			d.Published = 0
 			a.dropUnmade(d)
 			return true
 		case r != nil && r.Failed != "":

@@ -69,6 +69,11 @@ type Config struct {
 	// Acceptable returns why this program cannot serve a new subscription, which is valid and
 	// has its defaults: it lacks a sink, or cannot parse a selector. Nil accepts all.
 	Acceptable func(pipeline.Subscription) error
+	// Current says that the current text of each document is published on flow.TopicCurrent.
+	Current bool
+	// Link returns the address of the web page with the difference between a version of a document and the one before,
+	// or "". Nil: there is none.
+	Link func(page, document string, version uint64) string
 	// Decided is called after the commit with the result of a command. It must not block.
 	Decided func(flow.Decision)
 }
@@ -131,7 +136,7 @@ func New(cfg Config) *Stage {
 	}
 	s := &Stage{
 		cfg:   cfg,
-		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: retention{cfg.Keep, cfg.KeepFor}},
+		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Current: cfg.Current, Keep: retention{cfg.Keep, cfg.KeepFor}},
 		run:   newRun(cfg.Checks),
 		cache: newCache(),
 		hosts: hostLog{log: cfg.Logger},

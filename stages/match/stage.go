@@ -137,6 +137,9 @@ func decodeBody[T any](m flow.Message) (*T, error) {
 
 // handleChange emits a batch of the notifications of c. It returns false if there are more.
 func (p *Processor) handleChange(tx flow.Tx, key string, c *flow.Change, at *progress) (done bool, err error) {
+	if c.Baseline { // it is for programs, and concerns no subscription
+		return true, p.emitRecords(tx, c)
+	}
 	st, r := tx.State(key), recordsOf(tx, key, tableKey{c.Incarnation, c.Document})
 	t, err := p.tableFor(tx, key, c, r)
 	if err != nil {

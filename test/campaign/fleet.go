@@ -60,7 +60,7 @@ func newFleet(ctx context.Context, o options, n int, dir string, did *counters) 
 		return f, err
 	}
 	prefix := "campaign-" + strings.ToLower(rand.Text()) + "."
-	f.transport = fmt.Sprintf("transport: {kafka: {brokers: [%q], topic_prefix: %s, partitions: %d, replication: 1, session_timeout: %s}}\n",
+	f.transport = fmt.Sprintf("transport: {kafka: {brokers: [%q], topic_prefix: %s, partitions: %d, replication: 1, pages: true, session_timeout: %s}}\n",
 		strings.Join(strings.Split(f.broker.addrs, ","), `", "`), prefix, laneCount, sessionTimeout)
 	f.process.interval = checkInterval
 	for i := range o.processes {
@@ -164,6 +164,15 @@ func (f *fleet) evidence() evidence {
 	e := f.directory.evidence()
 	e.kills, e.uptime, e.cancelGrace, e.lookGrace = f.laneMoves, f.broker.uptime, fleetCancelGrace, fleetCancelGrace
 	return e
+}
+
+// watched reports of each page whether somebody watches it.
+func (f *fleet) watched() []bool {
+	all := make([]bool, f.options.pages)
+	for n := range all {
+		all[n] = !f.givenUp[n] && slices.ContainsFunc(clients, func(c string) bool { return f.subscriptions.last(c, n).isOpen() })
+	}
+	return all
 }
 
 // close ends all that still runs.

@@ -67,7 +67,7 @@ func (f *fleet) allCheckedSince(since time.Time) bool {
 
 // finish runs all processes for the last time. Nothing fails any more. It confirms the
 // subscriptions, changes every page once more, and waits until all notifications arrive and the
-// topic changes is read to its end.
+// topics changes and pages are read to their end, the latter from its beginning.
 func (f *fleet) finish(ctx context.Context) error {
 	f.isFinalRun = true
 	f.pages.endFailures()
@@ -97,12 +97,12 @@ func (f *fleet) finish(ctx context.Context) error {
 			return fmt.Errorf("process %d: %w", i, err)
 		}
 	}
-	if err := f.topics.writeEndMarkers("changes"); err != nil {
+	if err := errors.Join(f.topics.writeEndMarkers("changes"), f.topics.writeEndMarkers("pages"), f.topics.consume("pages", f.state.addCurrent)); err != nil {
 		return err
 	}
 	return f.waitFor(ctx, func() bool {
-		f.waitingFor = "the topic changes to be read to its end"
-		return f.state.endedCount() == laneCount
+		f.waitingFor = "the topics changes and pages to be read to their end"
+		return f.state.endedCount() == 2*laneCount
 	})
 }
 

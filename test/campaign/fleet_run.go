@@ -44,6 +44,8 @@ func runKafka(ctx context.Context, o options, n int, dir string, did *counters) 
 	}
 	v = judge(f.evidence())
 	f.state.judge(&v, f.pages.histories())
+	f.state.judgeTable(&v, f.watched(), f.pages.histories())
+	did.addN("current_texts", f.state.table.records)
 	did.addN("slowest_catch_up_ms", int(f.slowestCatchUp.Milliseconds()))
 	return v, errors.Join(err, f.checkLogs(), f.writeArrivals())
 }

@@ -11,7 +11,8 @@
 //
 // With --transport kafka several processes share one set of pages, and are killed, stopped,
 // frozen beyond their session and robbed of their disks; the broker is killed, too, and a
-// reader of the topic changes watches that each document's versions follow one another.
+// reader of the topic changes watches that each document's versions follow one another. In the end a reader of the
+// compacted topic pages must have exactly the current texts.
 package main
 
 import (

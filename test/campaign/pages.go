@@ -97,6 +97,11 @@ func pageHTML(n, version int) string {
 		"<p>marker v%dx one%d two%d three%d</p><p>The end.</p>", n, n, n, version, version, version, version)
 }
 
+// pageText is what is read of that: its title, and its blocks.
+func pageText(n, version int) string {
+	return fmt.Sprintf("Page %d\nPage %d\nThis part of page %d never changes.\nmarker v%dx one%d two%d three%d\nThe end.\n", n, n, n, version, version, version, version)
+}
+
 func (p *pageServer) serve(w http.ResponseWriter, r *http.Request) {
 	var n int
 	if _, err := fmt.Sscan(r.PathValue("n"), &n); err != nil || n < 0 || n >= len(p.pages) {

@@ -17,10 +17,11 @@ import (
 // topicState is what the public topics say: what changed, and who is subscribed.
 type topicState struct {
 	mu              sync.Mutex
-	endedPartitions int // partitions of changes that were read to the end
+	endedPartitions int // partitions of changes and pages that were read to the end
 	incarnations    map[string]*incarnation
 	textsInChanges  map[int]map[int]bool
 	active          map[clientPage]bool
+	table           *table
 	wrong           []string
 }
 
@@ -33,7 +34,7 @@ type clientPage struct {
 type incarnation struct{ version, text int }
 
 func newTopicState() *topicState {
-	return &topicState{incarnations: map[string]*incarnation{}, textsInChanges: map[int]map[int]bool{}, active: map[clientPage]bool{}}
+	return &topicState{incarnations: map[string]*incarnation{}, textsInChanges: map[int]map[int]bool{}, active: map[clientPage]bool{}, table: newTable()}
 }
 
 // change is the documented body of a change, as far as it matters here.
@@ -141,7 +142,7 @@ func (s *topicState) isActive(client string, page int) bool {
 	return s.active[clientPage{client, page}]
 }
 
-// endedCount returns how many partitions of changes were read to their end.
+// endedCount returns how many partitions of changes and pages were read to their end.
 func (s *topicState) endedCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -127,7 +127,7 @@ func (t *topics) writeEndMarkers(topic string) error {
 		return err
 	}
 	for _, p := range parts {
-		m := &sarama.ProducerMessage{Topic: t.prefix + topic, Partition: p,
+		m := &sarama.ProducerMessage{Topic: t.prefix + topic, Partition: p, Key: sarama.StringEncoder(endHeader),
 			Headers: []sarama.RecordHeader{{Key: []byte(endHeader), Value: []byte("1")}}}
 		if _, _, err := t.producer.SendMessage(m); err != nil {
 			return err

@@ -112,8 +112,8 @@ func TestAsyncAPINamesThePublicTopics(t *testing.T) {
 		if kafka["topic"] != "vokter."+address {
 			t.Errorf("channel %s: the topic is %v, want it with the prefix that is the default", name, kafka["topic"])
 		}
-		if fmt.Sprint(kafka["partitions"]) != "32" {
-			t.Errorf("channel %s: %v partitions, want the 32 that are the default", name, kafka["partitions"])
+		if fmt.Sprint(kafka["partitions"]) != "64" {
+			t.Errorf("channel %s: %v partitions, want the 64 that are the default", name, kafka["partitions"])
 		}
 		if c["description"] == nil {
 			t.Errorf("channel %s: no description", name)

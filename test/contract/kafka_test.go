@@ -59,13 +59,16 @@ func recordsInKafka(t *testing.T, brokers []string, prefix string) {
 			if string(r.Key) != m.Key || !bytes.Equal(r.Value, m.Body) {
 				t.Errorf("%s %s: key %q, body %q, want %q and %q", m.Type, m.ID, r.Key, r.Value, m.Key, m.Body)
 			}
-			if s := all[m.Type]; s != nil {
+			if s := all[m.Type]; s != nil && !tombstone(m) {
 				if err := s.Validate(instance(t, r.Value)); err != nil {
 					t.Errorf("%s %s: %v", m.Type, m.ID, err)
 				}
 			}
 			if err := headersOf(t, m.Type).Validate(headers(h)); err != nil {
 				t.Errorf("%s %s: %v in %v", m.Type, m.ID, err, h)
+			}
+			if want := schemaID + m.Type + ".json"; bodies[m.Type] != nil && !commands[m.Type] && h["ce_dataschema"] != want {
+				t.Errorf("%s %s: the schema is %q, want %q", m.Type, m.ID, h["ce_dataschema"], want)
 			}
 			readsAsCloudEvent(t, r, m)
 			return len(want) > 0

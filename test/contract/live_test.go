@@ -55,6 +55,7 @@ func (w *world) live() {
 	// A page ends with its last subscription; another is given up, and begins anew.
 	w.set("/b", "<p>Hera</p>")
 	subscribe(other)
+	w.await("the text of the page that ends", func(m flow.Message) bool { return m.Type == flow.TypeCurrent && m.Subject == other })
 	w.decided(w.router.Cancel(w.Context(), other, "shop"))
 	w.awaitCount(flow.TypeEnded, other, 1)
 	subscribe(dead)

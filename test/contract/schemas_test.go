@@ -5,8 +5,10 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -25,6 +27,7 @@ const schemaID = "https://github.com/vokter/vokter/blob/main/docs/schemas/"
 var bodies = map[string]any{
 	flow.TypeChange:     flow.Change{},
 	flow.TypeEnded:      flow.Ended{},
+	flow.TypeCurrent:    flow.Current{},
 	flow.TypeOutage:     flow.Outage{},
 	flow.TypeAddressed:  flow.Addressed{},
 	flow.TypeWithdraw:   flow.Withdraw{},
@@ -96,6 +99,17 @@ func object(t *testing.T, path string) map[string]any {
 		t.Fatalf("%s: %v", path, err)
 	}
 	return o
+}
+
+// TestPublicTypesHaveSchemas: what a record names as its schema exists.
+func TestPublicTypesHaveSchemas(t *testing.T) {
+	want := append(slices.Collect(maps.Keys(bodies)), flow.TypeNotification)
+	if got := slices.Sorted(slices.Values(flow.PublicTypes)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("public are %v, want %v", got, want)
+	}
+	for _, typ := range flow.PublicTypes {
+		compile(t, typ+".json")
+	}
 }
 
 func TestSchemasRefuseWhatIsWrong(t *testing.T) {

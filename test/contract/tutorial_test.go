@@ -17,7 +17,7 @@ func TestTheTutorialShowsRealBodies(t *testing.T) {
 	}
 	all := schemas(t)
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
-	want := []string{flow.TypeChange, flow.TypeHealth}
+	want := []string{flow.TypeChange, flow.TypeCurrent, flow.TypeHealth}
 	if len(blocks) != len(want) {
 		t.Fatalf("%d blocks of JSON, want %d", len(blocks), len(want))
 	}

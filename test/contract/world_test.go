@@ -81,7 +81,7 @@ const contractGroup = "contract"
 
 var watched = []string{
 	flow.TopicChanges, flow.TopicNotifications, flow.TopicHealth, flow.TopicDead,
-	flow.TopicDocuments, flow.TopicSubscriptions,
+	flow.TopicDocuments, flow.TopicSubscriptions, flow.TopicCurrent,
 }
 
 // newWorldOn returns a world that notes what passes through some topics.

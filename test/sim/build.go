@@ -41,7 +41,7 @@ func (w *world) buildStages(p *process) {
 	}
 	matcher := match.New(match.Config{Batch: batch, Epoch: p.tenureOf})
 	p.processors = map[consumer]flow.Processor{
-		consumers[0]:     index.New(index.Config{Now: clock, Expire: pipeline.Expire{After: expireAfter, Retry: w.expireRetry}, Epoch: p.tenureOf}),
+		consumers[0]:     index.New(index.Config{Now: clock, Current: true, Expire: pipeline.Expire{After: expireAfter, Retry: w.expireRetry}, Epoch: p.tenureOf}),
 		consumers[1]:     w.fetchProcessor(p),
 		deliveryConsumer: p.delivery,
 		consumers[3]:     delivery.NewDeadLetters(delivery.DeadConfig{Now: clock}),

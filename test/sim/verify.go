@@ -44,6 +44,9 @@ func (w *world) verify() error {
 	if err := w.verifyChanges(truths); err != nil {
 		return err
 	}
+	if err := w.verifyCurrent(truths); err != nil {
+		return err
+	}
 	all, byID, err := w.readNotifications()
 	w.notificationsByID = byID
 	if err != nil {

@@ -29,6 +29,8 @@ type Config struct {
 	// TLS configures encryption, SASL the login of this process.
 	TLS  TLS
 	SASL SASL
+	// SchemaRegistry is where the schemas of the records are, if anywhere.
+	SchemaRegistry SchemaRegistry
 }
 
 // TLS configures the encryption of connections to the brokers.
@@ -83,6 +85,7 @@ func (c Config) Validate() error {
 	}
 	c.TLS.validate(bad)
 	c.SASL.validate(bad)
+	c.SchemaRegistry.validate(bad)
 	return errors.Join(errs...)
 }
 

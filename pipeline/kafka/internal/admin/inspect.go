@@ -85,7 +85,7 @@ func (c Config) checkSettings(f *findings, spec Spec, s Standing) {
 	compacts := slices.Contains(strings.Split(policy, ","), policyCompact)
 	switch {
 	case spec.Compacted && policy != policyCompact:
-		refuse(cleanupPolicy, policyCompact, "it holds the state of all pages, which would be lost after the topic's retention")
+		refuse(cleanupPolicy, policyCompact, "the last record of each key has to stay, and would be lost after the topic's retention")
 	case !spec.Compacted && compacts:
 		refuse(cleanupPolicy, policyDelete, "all messages of a key but the last would be lost")
 	}

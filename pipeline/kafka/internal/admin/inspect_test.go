@@ -47,11 +47,11 @@ func TestInspect(t *testing.T) {
 		},
 		{
 			name: "state deleted by age", lanes: 4, alter: setSetting("p.state", cleanupPolicy, "delete"),
-			refusals: []string{"kafka: topic p.state has cleanup.policy=delete: it holds the state of all pages, which would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
+			refusals: []string{"kafka: topic p.state has cleanup.policy=delete: the last record of each key has to stay, and would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
 		},
 		{
 			name: "state compacted and deleted by age", lanes: 4, alter: setSetting("p.state", cleanupPolicy, "compact,delete"),
-			refusals: []string{"kafka: topic p.state has cleanup.policy=compact,delete: it holds the state of all pages, which would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
+			refusals: []string{"kafka: topic p.state has cleanup.policy=compact,delete: the last record of each key has to stay, and would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
 		},
 		{
 			name: "documents compacted", lanes: 4, alter: setSetting("p.documents", cleanupPolicy, "delete,compact"),

@@ -66,16 +66,15 @@ type Spec struct {
 // because people look up old ones.
 func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 	all := []Spec{
-		{Name: c.Prefix + TopicState, Compacted: true, Settings: map[string]string{
-			cleanupPolicy:         policyCompact,
-			maxMessageBytes:       strconv.Itoa(client.MaxMessage),
-			"segment.ms":          millis(day),
-			"delete.retention.ms": millis(7 * day),
-		}},
+		{Name: c.Prefix + TopicState, Compacted: true, Settings: compacted()},
 		{Name: c.Prefix + TopicLanes, Empty: true, Settings: map[string]string{cleanupPolicy: policyDelete}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
 		if !topics[name].HasLog() {
+			continue
+		}
+		if topics[name].Table {
+			all = append(all, Spec{Name: c.Prefix + name, Compacted: true, Settings: compacted()})
 			continue
 		}
 		keep := defaultRetention
@@ -92,6 +91,17 @@ func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 		}})
 	}
 	return all
+}
+
+// compacted returns the settings of a topic of which the last record of each key counts. Who reads it from the
+// beginning within a week sees each tombstone.
+func compacted() map[string]string {
+	return map[string]string{
+		cleanupPolicy:         policyCompact,
+		maxMessageBytes:       strconv.Itoa(client.MaxMessage),
+		"segment.ms":          millis(day),
+		"delete.retention.ms": millis(7 * day),
+	}
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
