@@ -209,20 +209,6 @@ func TestAnUpgradeAlertsNobody(t *testing.T) {
 	}
 }
 
-// A change that the first check after an upgrade sees is told, and nothing but that.
-func TestAChangeDuringAnUpgrade(t *testing.T) {
-	s := newSite(t, Config{})
-	s.look("stock 5|sale", narrow)
-	s.look("stock 4|sale", wide)
-	want(t, "snapshots", s.snapshots, "1<0:→stock 5", "2<1:stock 5 sale→stock 4 sale")
-	s.look("stock 4|sale#", equal)
-	s.look("stock 4|sold#", equal)
-	want(t, "text that both rules make", s.snapshots[2:])
-	if got := s.page().Documents[0].Extractor; got != "r/3" {
-		t.Errorf("got extractor %q", got)
-	}
-}
-
 // What only later rules see is compared with a body that is at most a day old when another
 // came since.
 func TestTheBodyIsRenewed(t *testing.T) {
@@ -389,45 +375,5 @@ func TestTheBodyGoes(t *testing.T) {
 	}
 	if kept(s) {
 		t.Error("a page that was cancelled keeps its body")
-	}
-}
-
-// An upgrade may be broken off at any step: the process ends before an outcome comes, or
-// behind it.
-func TestAnUpgradeThroughCrashes(t *testing.T) {
-	type look struct {
-		body  string
-		rules extractor
-	}
-	looks := []look{{"stock 5|sale", narrow}, {"stock 5|sale#", narrow}, {"stock 4|sale", wide}, {"stock 4|sold", wide}, {"stock 4|sold#", narrow}, {"stock 3|sold#", narrow}}
-	for crash := range 20 {
-		s := newSite(t, Config{})
-		step := 0
-		for _, l := range looks {
-			s.body, s.rules = l.body, l.rules
-			if s.page().Open == nil {
-				s.wake()
-			}
-			for rounds := 0; s.page().Open != nil; rounds++ {
-				if rounds > 6 {
-					t.Fatal("the page does not come to rest")
-				}
-				os := s.outcomes()
-				if step == crash {
-					s.restart(Config{})
-					s.bring(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
-				}
-				for _, o := range os { // also those of before
-					step++
-					s.bring(o.Message())
-					if step == crash {
-						s.restart(Config{})
-						s.bring(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
-					}
-				}
-			}
-		}
-		want(t, fmt.Sprint("a crash at ", crash), s.snapshots, "1<0:→stock 5", "2<1:stock 5 sale→stock 4 sale", "3<2:stock 4 sale→stock 4 sold", "4<3:stock 4→stock 3")
-		want(t, fmt.Sprint("events with a crash at ", crash), s.events)
 	}
 }
