@@ -20,7 +20,7 @@ var exampleValues = map[string]string{
 // Each kind of sink has a page in docs/sinks, with an example that this program takes.
 func TestExamplesOfSinks(t *testing.T) {
 	a := &app{stdout: new(buffer), stderr: new(buffer)}
-	for _, kind := range a.plugins().SinkKinds() {
+	for _, kind := range a.plugins().Sinks.Names() {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sinks", kind+".md"))
 		if err != nil {
 			t.Errorf("%s has no page: %v", kind, err)
@@ -128,7 +128,7 @@ var testedKinds = []testedKind{
 func TestSinkTestOfEachKind(t *testing.T) {
 	const token = "T0kenSecret0123456789abcdefghijklmno"
 	others := []string{"email", "exec", "kafka", "stdout", "route"} // tested in their packages, or below
-	for _, k := range (&app{}).plugins().SinkKinds() {
+	for _, k := range (&app{}).plugins().Sinks.Names() {
 		known := strings.Contains(strings.Join(others, " "), k)
 		for _, tested := range testedKinds {
 			known = known || tested.kind == k

@@ -192,7 +192,7 @@ func TestOneClient(t *testing.T) {
 		}
 		return &sink{c: o.Connection}, nil
 	})
-	build, _ := r.LookupSink("kind")
+	build, _ := r.Sinks.Lookup("kind")
 	allow := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	made := func(c registry.Connection, allow []netip.Prefix) *http.Client {
 		s, err := build(func(v any) error { v.(*options).Connection = c; return nil }, registry.Env{AllowSinks: allow})
