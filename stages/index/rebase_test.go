@@ -377,3 +377,43 @@ func TestTheBodyGoes(t *testing.T) {
 		t.Error("a page that was cancelled keeps its body")
 	}
 }
+
+// An upgrade may be broken off at any step: the process ends before an outcome comes, or
+// behind it.
+func TestAnUpgradeThroughCrashes(t *testing.T) {
+	type look struct {
+		body  string
+		rules extractor
+	}
+	looks := []look{{"stock 5|sale", narrow}, {"stock 5|sale#", narrow}, {"stock 4|sale", wide}, {"stock 4|sold", wide}, {"stock 4|sold#", narrow}, {"stock 3|sold#", narrow}}
+	for crash := range 20 {
+		s := newSite(t, Config{})
+		step := 0
+		for _, l := range looks {
+			s.body, s.rules = l.body, l.rules
+			if s.page().Open == nil {
+				s.wake()
+			}
+			for rounds := 0; s.page().Open != nil; rounds++ {
+				if rounds > 6 {
+					t.Fatal("the page does not come to rest")
+				}
+				os := s.outcomes()
+				if step == crash {
+					s.restart(Config{})
+					s.bring(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
+				}
+				for _, o := range os { // also those of before
+					step++
+					s.bring(o.Message())
+					if step == crash {
+						s.restart(Config{})
+						s.bring(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
+					}
+				}
+			}
+		}
+		want(t, fmt.Sprint("a crash at ", crash), s.snapshots, "1<0:→stock 5", "2<1:stock 5 sale→stock 4 sale", "3<2:stock 4 sale→stock 4 sold", "4<3:stock 4→stock 3")
+		want(t, fmt.Sprint("events with a crash at ", crash), s.events)
+	}
+}
