@@ -99,7 +99,7 @@ func (r *Router) publishConfig(ctx context.Context, cfg *Config, b *commandBatch
 	}
 	now := cfg.Checks > 0 || cfg.Every != nil
 	only := r.pageFilter()
-	r.requestedChecks.dropUnowned(r.transport.Owns)
+	maps.DeleteFunc(r.requestedChecks, func(page string, _ bool) bool { return !r.transport.Owns(page) })
 	var asked []string
 	for page, state := range r.transport.States(flow.GroupIndex, "") {
 		if !r.transport.Owns(page) {
@@ -220,7 +220,3 @@ func (r *run) restoreOffline() error {
 // pageSet is a set of pages.
 type pageSet map[string]bool
 
-// dropUnowned removes the pages that are no longer owned.
-func (c pageSet) dropUnowned(owned func(page string) bool) {
-	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
-}

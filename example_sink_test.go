@@ -49,7 +49,7 @@ func (b board) Deliver(ctx context.Context, n pipeline.Notification) error {
 
 // registerBoard makes a configuration know {board: {addr: HOST:PORT}}.
 func registerBoard(r *registry.Registry) {
-	r.Sink("board", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
+	r.Sinks.Add("board", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
 		var c struct {
 			Addr string `yaml:"addr"`
 		}

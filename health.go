@@ -258,8 +258,6 @@ type watchdog struct {
 	overdueSince time.Time // since when pages are overdue; zero if none are
 }
 
-func newWatchdog() *watchdog { return &watchdog{runID: rand.Text()} }
-
 // overdueEvent returns the event to publish about the overdue pages, and whether there is one.
 func (w *watchdog) overdueEvent(overdue []string, now time.Time) (pipeline.Health, bool) {
 	switch {
@@ -281,7 +279,7 @@ func (w *watchdog) overdueEvent(overdue []string, now time.Time) (pipeline.Healt
 // watchOverdue looks for overdue pages until ctx is done. While the Router is not ready, for example
 // because the disk is full, no page counts as overdue.
 func (r *Router) watchOverdue(ctx context.Context) error {
-	w := newWatchdog()
+	w := &watchdog{runID: rand.Text()}
 	tick := time.NewTicker(watchdogInterval)
 	defer tick.Stop()
 	for {

@@ -52,7 +52,7 @@ func (fakeSource) Run(context.Context, pipeline.Emit) error { return nil }
 
 func fakeRegistry() *registry.Registry {
 	var r registry.Registry
-	r.Sink("fake", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
+	r.Sinks.Add("fake", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
 		var c fakeConfig
 		if err := decode(&c); err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func fakeRegistry() *registry.Registry {
 		}
 		return &fakeSink{c, env}, nil
 	})
-	r.Source("fake", func(decode registry.Decode, env registry.Env) (pipeline.Source, error) {
+	r.Sources.Add("fake", func(decode registry.Decode, env registry.Env) (pipeline.Source, error) {
 		var c struct {
 			URL string `yaml:"url"`
 		}
@@ -79,7 +79,7 @@ func fakeRegistry() *registry.Registry {
 		}
 		return fakeSource(c.URL), nil
 	})
-	r.Transport("kafka", func() registry.Transport { return new(fakeTransport) })
+	r.Transports.Add("kafka", func() registry.Transport { return new(fakeTransport) })
 	return &r
 }
 

@@ -134,21 +134,24 @@ func (d *decoder) pluginPath(section, what, name string) string {
 	return path
 }
 
-// findBuilder returns the function that builds a plugin of kind. What says what the plugin is, such as
-// "sink". It reports a kind that lookUp does not know; an empty one was reported when it was read.
-func findBuilder[B any](d *decoder, kind string, kindKey ast.Node, what string, lookUp func(string) (B, bool), kinds func() []string) (build B, ok bool) {
-	if kind == "" {
-		return build, false
+// findPlugin returns the function that builds the plugin name, which is a what, such as a sink, as e says, and the path
+// of its options. It reports a kind that is not among kinds; an empty one was reported when it was read.
+func findPlugin[B any](d *decoder, what, name string, e sinkEntry, kinds *registry.Kinds[B]) (build B, path string, ok bool) {
+	path = d.pluginPath(what+"s", what, name)
+	if e.kind == "" {
+		return build, path, false
 	}
-	build, ok = lookUp(kind)
+	build, ok = kinds.Lookup(e.kind)
 	switch {
 	case ok:
-	case kind == "type" || kind == "kind":
-		d.failNode(kindKey, "the key must be the kind of the %s, with its settings below it; %s", what, nearest.Hint(kind, kinds()))
+		path = joinPath(path, e.kind)
+		d.positions.set(path, positionOf(e.kindKey))
+	case e.kind == "type" || e.kind == "kind":
+		d.failNode(e.kindKey, "the key must be the kind of the %s, with its settings below it; %s", what, nearest.Hint(e.kind, kinds.Names()))
 	default:
-		d.failNode(kindKey, "unknown kind of %s%s; %s", what, quotedKey(kind), nearest.Hint(kind, kinds()))
+		d.failNode(e.kindKey, "unknown kind of %s%s; %s", what, quotedKey(e.kind), nearest.Hint(e.kind, kinds.Names()))
 	}
-	return build, ok
+	return build, path, ok
 }
 
 // ValidSinkName reports whether a configuration can have a sink of this name.
@@ -159,14 +162,11 @@ func (d *decoder) buildSinks(f *yamlFile, reg *registry.Registry, log *slog.Logg
 	sinks = make(map[string]pipeline.Sink, len(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
 		entry := f.Sinks[name]
-		path := d.pluginPath("sinks", "sink", name)
-		build, ok := findBuilder(d, entry.kind, entry.kindKey, "sink", reg.LookupSink, reg.SinkKinds)
+		build, path, ok := findPlugin(d, "sink", name, entry, &reg.Sinks)
 		if !ok {
 			continue
 		}
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
-		path = joinPath(path, entry.kind)
-		d.positions.set(path, positionOf(entry.kindKey))
 		d.digest.Reset()
 		_, _ = fmt.Fprintf(d.digest, "%s %s", entry.kind, entry.config.String())
 		decode := d.pluginDecode(entry.config, path)
@@ -313,13 +313,10 @@ func (d *decoder) buildSources(f *yamlFile, reg *registry.Registry, log *slog.Lo
 	sources := make(map[string]pipeline.Source, len(f.Sources))
 	for _, name := range slices.Sorted(maps.Keys(f.Sources)) {
 		entry := f.Sources[name]
-		path := d.pluginPath("sources", "source", name)
-		build, ok := findBuilder(d, entry.kind, entry.kindKey, "source", reg.LookupSource, reg.SourceKinds)
+		build, path, ok := findPlugin(d, "source", name, entry.sinkEntry, &reg.Sources)
 		if !ok {
 			continue
 		}
-		path = joinPath(path, entry.kind)
-		d.positions.set(path, positionOf(entry.kindKey))
 		source, err := build(d.pluginDecode(entry.config, path), registry.Env{Logger: log.With("source", name)})
 		if err != nil {
 			d.failEach(path, err)
@@ -376,9 +373,9 @@ func (d *decoder) decodeTransport(name string, nameNode, options ast.Node, path 
 		}
 		return nil
 	}
-	defaults, ok := reg.LookupTransport(name)
+	defaults, ok := reg.Transports.Lookup(name)
 	if !ok {
-		d.failNode(nameNode, "%s: unknown transport %q; %s", path, name, nearest.Hint(name, append(reg.TransportKinds(), TransportLocal)))
+		d.failNode(nameNode, "%s: unknown transport %q; %s", path, name, nearest.Hint(name, append(reg.Transports.Names(), TransportLocal)))
 		return nil
 	}
 	settings := defaults()

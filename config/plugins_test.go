@@ -95,7 +95,7 @@ type templated struct {
 func parseTemplate(options string) (templated, error) {
 	var got templated
 	var r registry.Registry
-	r.Sink("people", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
+	r.Sinks.Add("people", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
 		return pipeline.SinkFunc(nil), decode(&got)
 	})
 	_, err := Parse("c.yaml", []byte("sinks:\n  a:\n    people:\n      "+options), Options{Registry: &r})

@@ -61,7 +61,7 @@ func (d *decoder) buildReaders(f *yamlFile, reg *registry.Registry, log *slog.Lo
 // findReaderBuilder finds out which kind of reader the options n are for, and returns how it is built, or
 // nil.
 func (d *decoder) findReaderBuilder(n ast.Node, path string, reg *registry.Registry) (build registry.BuildReader) {
-	kinds := reg.ReaderKinds()
+	kinds := reg.Readers.Names()
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
 		d.failNode(n, "%s must be a reader with its options, such as {wasm: ./reader.wasm, types: [application/x]}", path)
@@ -71,7 +71,7 @@ func (d *decoder) findReaderBuilder(n ast.Node, path string, reg *registry.Regis
 	wrong, hint := n, "add one of: "+strings.Join(kinds, ", ")
 	for _, entry := range m.Values {
 		key, _ := keyText(entry.Key)
-		if b, known := reg.LookupReader(key); known && kind == "" {
+		if b, known := reg.Readers.Lookup(key); known && kind == "" {
 			kind, build = key, b
 		} else if known {
 			d.failNode(entry.Key, "%s has the keys %q and %q; a reader has one kind", path, kind, key)

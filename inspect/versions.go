@@ -111,3 +111,142 @@ func (f DocumentFilter) String() string {
 	}
 	return strings.Join(parts, " and ")
 }
+
+// ChangeHistory is what Changes returns.
+type ChangeHistory struct {
+	URL      string `json:"url"`
+	Document string `json:"document"`
+	// Versions is how many versions are stored.
+	Versions int `json:"versions"`
+	// Changes are the changes between them, the oldest first. A version without a changed word is no
+	// change, and neither is a baseline.
+	Changes []flow.Change `json:"changes"`
+	// Proposals are the places whose words change often.
+	Proposals []Proposal `json:"proposals,omitempty"`
+}
+
+// DiffFilter says which versions Diff compares, and how much of their texts it returns.
+type DiffFilter struct {
+	DocumentFilter
+	// From is the number of the older version, 0 for the one before To. To is the number of the newer
+	// version, 0 for the current one.
+	From uint64 `json:"from,omitempty"`
+	To   uint64 `json:"to,omitempty"`
+	// Context is how many unchanged blocks before and after each change are returned. Negative: all.
+	Context int `json:"context,omitempty"`
+}
+
+// Difference is what Diff returns: two versions of a document side by side.
+type Difference struct {
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// From is the older version, and To the newer one.
+	From Version `json:"from"`
+	To   Version `json:"to"`
+	// Size is how much changed, in tokens.
+	Size flow.Size `json:"size"`
+	// Rows are the parts of both texts, in the order of the newer one.
+	Rows []Row `json:"rows"`
+	// Proposals are, where To is the current version, the places whose words change often.
+	Proposals []Proposal `json:"proposals,omitempty"`
+}
+
+// Row is a part of two texts side by side: blocks of the old one, and the blocks of the new one that
+// belong to them.
+type Row = flow.Row
+
+// Line is one block, such as a paragraph, a heading or a table cell, of one version.
+type Line = flow.Line
+
+// Segment is a piece of a block: kept, or removed from the old version, or added in the new one.
+type Segment = flow.Segment
+
+// The kinds of a Row.
+const (
+	RowKept    = flow.RowKept
+	RowChanged = flow.RowChanged
+	RowRemoved = flow.RowRemoved
+	RowAdded   = flow.RowAdded
+	RowMoved   = flow.RowMoved
+	RowSkipped = flow.RowSkipped
+)
+
+// OccurrenceFilter says how a term is compared with texts, and with which versions.
+type OccurrenceFilter struct {
+	DocumentFilter
+	// Version is the only version to search, 0 for all stored ones.
+	Version uint64 `json:"version,omitempty"`
+	// The fields of a subscription that say how words are compared.
+	MatchCase        bool   `json:"match_case,omitempty"`
+	IgnoreDiacritics bool   `json:"ignore_diacritics,omitempty"`
+	Stem             bool   `json:"stem,omitempty"`
+	FilterStopwords  bool   `json:"filter_stopwords,omitempty"`
+	Match            string `json:"match,omitempty"`
+	Language         string `json:"language,omitempty"`
+	// SnippetOffset is how many characters of context each side of a snippet has. Nil means
+	// pipeline.DefaultSnippetOffset.
+	SnippetOffset *int `json:"snippet_offset,omitempty"`
+	// Limit is how many occurrences are returned at most. 0 means MaxOccurrences.
+	Limit int `json:"limit,omitempty"`
+}
+
+// MaxOccurrences is how many occurrences Occurrences returns at most.
+const MaxOccurrences = 10_000
+
+// Occurrences is what Router.Occurrences returns.
+type Occurrences struct {
+	// URL is the canonical address of the page.
+	URL string `json:"url"`
+	// Document is the ID of the document.
+	Document string `json:"document"`
+	// Term is what was searched.
+	Term string `json:"term"`
+	// Versions are the numbers of the versions that were searched, the newest first.
+	Versions []uint64 `json:"versions"`
+	// Occurrences are at most Limit, in the order of the newest text that has them.
+	Occurrences []Occurrence `json:"occurrences"`
+	// Omitted is how many more occurrences there were.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Occurrence is a place of a term: the same snippet in one or several versions.
+type Occurrence struct {
+	// Text is the exact text, and Snippet is it in its context.
+	Text    string `json:"text"`
+	Snippet string `json:"snippet"`
+	// Places say where it is, the newest version first. A version in which the snippet occurs n times
+	// has n Occurrences.
+	Places []Place `json:"places"`
+}
+
+// Place is where an occurrence is in one version.
+type Place struct {
+	// Version is the number of the version.
+	Version uint64 `json:"version"`
+	// Position is the number of its first token in the text, from 1.
+	Position int `json:"position"`
+	// Start and End are the bytes [Start, End) of the text.
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Preview is a page as it is now, with the text that a subscription would watch.
+type Preview struct {
+	URL string `json:"url"` // where the page came from after redirects
+	// Title is that of the page.
+	Title    string `json:"title,omitempty"`
+	Language string `json:"language,omitempty"` // a BCP 47 tag
+	// ContentType is the media type of the page.
+	ContentType string `json:"content_type,omitempty"`
+	// Text is what the subscription would watch.
+	Text string `json:"text"`
+	// Passed says what of the page was passed over because it is not valid.
+	Passed []string `json:"passed,omitempty"`
+	// Places are where Text contains the keywords, at most MaxOccurrences, in the order of the keywords.
+	// Field Version is 0.
+	Places []Place `json:"places"`
+	// Source is the body of the page, decoded, where it was asked for and is small enough to be stored.
+	Source string `json:"source,omitempty"`
+}

@@ -179,3 +179,133 @@ func TestDurationsAreText(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
+
+func TestParseMinChange(t *testing.T) {
+	for in, want := range map[string]struct {
+		m       MinChange
+		written string
+	}{
+		"5": {MinChange{Tokens: 5}, "5"}, "2%": {MinChange{Share: 200}, "2%"}, " 0.5 % ": {MinChange{Share: 50}, "0.5%"},
+		"0.07%": {MinChange{Share: 7}, "0.07%"}, "100%": {MinChange{Share: 10_000}, "100%"}, "0": {}, "0%": {},
+	} {
+		got, err := ParseMinChange(in)
+		if err != nil || got != want.m {
+			t.Errorf("%q: got %+v, %v, want %+v", in, got, err, want.m)
+		}
+		if want.written != "" && got.String() != want.written {
+			t.Errorf("%q is written %q, want %q", in, got, want.written)
+		}
+		b, err := json.Marshal(got)
+		var read MinChange
+		if err != nil || json.Unmarshal(b, &read) != nil || read != got {
+			t.Errorf("%q becomes %s and then %+v (%v)", in, b, read, err)
+		}
+	}
+	for in, want := range map[string]string{
+		"": "neither", "few": "neither", "-1": "neither", "-2%": "neither", "2.5": "neither", "%": "neither", "NaN%": "neither", "5 words": "neither",
+		"101%": "at most 100%", "0.001%": "two decimal places", "99999999999999999999": "more tokens",
+	} {
+		if got, err := ParseMinChange(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %+v, %v, want an error with %q", in, got, err, want)
+		}
+	}
+	var m MinChange
+	if err := json.Unmarshal([]byte("7"), &m); err != nil || m.Tokens != 7 {
+		t.Errorf("7 as a number: %+v, %v", m, err)
+	}
+	if err := json.Unmarshal([]byte("true"), &m); err == nil || !strings.Contains(err.Error(), "min_change") {
+		t.Errorf("true: %v", err)
+	}
+}
+
+func TestMinChangeAdmits(t *testing.T) {
+	for _, c := range []struct {
+		m               MinChange
+		changed, length int
+		want            bool
+	}{
+		{MinChange{}, 0, 0, true},
+		{MinChange{Tokens: 5}, 4, 10, false}, {MinChange{Tokens: 5}, 5, 10, true},
+		{MinChange{Share: 200}, 1, 50, true}, {MinChange{Share: 200}, 1, 51, false},
+		{MinChange{Share: 7}, 7, 10_000, true}, {MinChange{Share: 7}, 6, 10_000, false},
+		{MinChange{Share: 10_000}, 2_000_000, 2_000_000, true}, {MinChange{Share: 10_000}, 1_999_999, 2_000_000, false},
+	} {
+		if got := c.m.Admits(c.changed, c.length); got != c.want {
+			t.Errorf("%s admits %d of %d: %v", c.m, c.changed, c.length, got)
+		}
+	}
+}
+
+// TestValueChange: a condition is met at its edge only.
+func TestValueChange(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		c      Condition
+		word   bool
+		values []string
+		want   []string // what is reported of each change
+	}{
+		{"below", Condition{Below: "100"}, false, []string{"120.00 EUR", "95.00 EUR", "94 EUR", "101 EUR", "99 EUR", "100 EUR"},
+			[]string{"Value 120.00 -> 95.00 EUR (below 100)", "", "", "Value 101 -> 99 EUR (below 100)", ""}},
+		{"above", Condition{Above: "0.1"}, false, []string{"0.1", "0.10", "0.11", "0.2"}, []string{"", "Value 0.10 -> 0.11 (above 0.1)", ""}},
+		{"share", Condition{ChangesBy: "5%"}, false, []string{"100", "104.99", "110.2395", "100"},
+			[]string{"", "Value 104.99 -> 110.2395 (changed by 5% or more)", "Value 110.2395 -> 100 (changed by 5% or more)"}},
+		{"amount", Condition{ChangesBy: "0.1"}, false, []string{"0.2", "0.3", "0.39"}, []string{"Value 0.2 -> 0.3 (changed by 0.1 or more)", ""}},
+		{"none", Condition{}, false, []string{"1.0", "1.00", "2", "2 EUR"}, []string{"", "Value 1.00 -> 2", "Value 2 -> 2 EUR"}},
+		{"either", Condition{Below: "10", Above: "20"}, false, []string{"15", "9", "21"}, []string{"Value 15 -> 9 (below 10)", "Value 9 -> 21 (above 20)"}},
+		{"word", Condition{Becomes: "instock"}, true, []string{"OutOfStock", "InStock", "PreOrder", "InStock"},
+			[]string{"Value OutOfStock -> InStock (becomes instock)", "", "Value PreOrder -> InStock (becomes instock)"}},
+	} {
+		s := Subscription{View: View{Value: &Value{Word: tt.word}}, Condition: tt.c}
+		for i, want := range tt.want {
+			got := ""
+			if c, ok := s.ValueChange(tt.values[i]+"\n", tt.values[i+1]+"\n"); ok {
+				got = c.String()
+			}
+			if got != want {
+				t.Errorf("%s: %s to %s: got %q, want %q", tt.name, tt.values[i], tt.values[i+1], got, want)
+			}
+		}
+	}
+}
+
+// TestValuesThatAreRefused: a mistake names the field and what to do.
+func TestValuesThatAreRefused(t *testing.T) {
+	price := &Value{Offer: OfferPrice}
+	for want, s := range map[string]Subscription{
+		"below: it is a condition on a value":     {Condition: Condition{Below: "1"}},
+		"below: \"x\" is not a number":            {View: View{Value: price}, Condition: Condition{Below: "x"}},
+		"changes_by: must be more than 0":         {View: View{Value: price}, Condition: Condition{ChangesBy: "0%"}},
+		"becomes: it compares words":              {View: View{Value: price}, Condition: Condition{Becomes: "x"}},
+		"keywords: a subscription with value":     {View: View{Value: price}, Keywords: []string{"k"}},
+		"value.pattern: \"a\" has 0 groups":       {View: View{Value: &Value{Pattern: "a"}}},
+		"value.offer: \"cost\" is not known":      {View: View{Value: &Value{Offer: "cost"}}},
+		"value: it does not say where":            {View: View{Value: &Value{}}},
+		"below: it compares numbers, but the val": {View: View{Value: &Value{Offer: OfferAvailability}}, Condition: Condition{Below: "1"}},
+	} {
+		s.URL, s.Sinks = "https://example.com/", []string{"x"}
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestCompilePattern(t *testing.T) {
+	for _, p := range []string{"", `\d{1,2}:\d{2} Uhr`, `[0-9a-f]{64}`, `(?i)updated .{0,200} ago`, strings.Repeat("ä", 900), `\p{L}+(-\p{L}+)*`} {
+		if re, err := compilePattern(p); err != nil || re.String() != p {
+			t.Errorf("%.40q: got %v, %v", p, re, err)
+		}
+	}
+	for p, want := range map[string]string{
+		"(":                                 `"(" is not a regular expression`,
+		`(a{1,30}){1,30}z`:                  "instructions, and at most 1000",
+		`(?:a?){1000}(?:a?){1000}z`:         "instructions, and at most 1000",
+		`((a{1,25}){1,25}z){1,1}`:           "instructions, and at most 1000",
+		strings.Repeat("(a{1,9}){1,9}", 77): "too long",
+		strings.Repeat("x", 1001):           "too long",
+	} {
+		if _, err := compilePattern(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: got %v, want %q", p, err, want)
+		}
+	}
+}

@@ -95,11 +95,7 @@ func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) e
 	if err != nil {
 		return err
 	}
-	dir, err := a.dataDirectory(cmd)
-	if err != nil {
-		return err
-	}
-	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+	return a.withDirectory(cmd, func(ctx context.Context, m process) error {
 		if err := t.tryOnStoredVersions(ctx, m, s, cmd.Flags().Changed("client")); err != nil {
 			return err
 		}

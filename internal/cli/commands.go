@@ -286,11 +286,7 @@ func resumePage(ctx context.Context, m process, url, of string) error {
 // resumeExpired resumes the expired subscriptions of all pages that name sink and belong to the client of. An empty
 // sink or client means all.
 func (a *app) resumeExpired(cmd *cobra.Command, sink, of string) error {
-	dir, err := a.dataDirectory(cmd)
-	if err != nil {
-		return err
-	}
-	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+	return a.withDirectory(cmd, func(ctx context.Context, m process) error {
 		if err := a.checkSink(cmd, m, sink); err != nil {
 			return err
 		}

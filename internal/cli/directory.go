@@ -165,6 +165,15 @@ func (p process) Backup(ctx context.Context, w io.Writer) error {
 	return p.Client.Backup(ctx, w)
 }
 
+// withDirectory is withProcess for the data directory that the flags name.
+func (a *app) withDirectory(cmd *cobra.Command, do func(context.Context, process) error) error {
+	dir, err := a.dataDirectory(cmd)
+	if err != nil {
+		return err
+	}
+	return a.withProcess(cmd.Context(), dir, do)
+}
+
 // withProcess calls do with the process that runs the data directory dir or, where there is none, a Router of this
 // process that only carries out commands.
 func (a *app) withProcess(ctx context.Context, dir string, do func(context.Context, process) error) error {

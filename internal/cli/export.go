@@ -29,11 +29,7 @@ func (a *app) exportVerb() *cobra.Command {
   vokter-stream export -c vokter.yaml > subscriptions.yaml`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := a.dataDirectory(cmd)
-			if err != nil {
-				return err
-			}
-			return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+			return a.withDirectory(cmd, func(ctx context.Context, m process) error {
 				l, err := m.List(ctx, inspect.ListFilter{Client: client})
 				if err != nil {
 					return err

@@ -35,11 +35,7 @@ func (a *app) listVerb() *cobra.Command {
 			if err := checkPageURL(cmd, f.URL); err != nil {
 				return err
 			}
-			dir, err := a.dataDirectory(cmd)
-			if err != nil {
-				return err
-			}
-			return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+			return a.withDirectory(cmd, func(ctx context.Context, m process) error {
 				l, err := m.List(ctx, f)
 				if err != nil {
 					return err

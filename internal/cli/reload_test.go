@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/sources/browser"
+	"github.com/vokter/vokter/test/wasmtest"
 )
 
 // reloadTest is a reloader whose looks and hangups the test makes, in a bubble of synctest.
@@ -245,4 +248,68 @@ func TestRunReloads(t *testing.T) {
 	if all := notifications(t, s.out.String()); len(all) != 1 || len(all[0].Diffs) != 1 || all[0].Diffs[0].Keyword != "three" {
 		t.Errorf("got %s", &s.out)
 	}
+}
+
+// TestReaderIsReplacedWhileItRuns: a module is replaced by a better one, by one that was not
+// written to its end, and by one that hangs; another page is watched all the while.
+func TestReaderIsReplacedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	var round atomic.Int64
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".x") {
+			w.Header().Set("Content-Type", "application/x")
+		}
+		fmt.Fprintf(w, "round %d", round.Add(1))
+	}))
+	t.Cleanup(site.Close)
+	module, words := filepath.Join(t.TempDir(), "x.wasm"), wasmtest.Program(wasmtest.Copy(), "")
+	put := func(content []byte) {
+		t.Helper()
+		if err := os.WriteFile(module, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(wasmtest.Program(wasmtest.Write(2)+wasmtest.Exit(1), "not yet"))
+	text := fmt.Sprintf(`fetch: {per_host: {rate: 10000/s}}
+readers: {x: {wasm: %q, types: [application/x], timeout: 2s}}
+expire: {after: never}
+sinks: {out: {stdout: {}}}
+subscriptions:
+  - {url: "%s/page.x", keywords: [round], sinks: [out]}
+  - {url: "%[2]s/other", keywords: [round], sinks: [out]}
+`, module, site.URL)
+	path := file(t, "c.yaml", text)
+	a := &app{hangups: make(chan os.Signal)}
+	s := startApp(t, a, "run", "-c", path, "--allow", loopback, "--every", "10ms", "--log-level", "debug")
+	reload := func(want string) {
+		t.Helper()
+		a.hangups <- syscall.SIGHUP
+		s.await(t, &s.err, want)
+	}
+	s.await(t, &s.err, "the module x.wasm cannot read the page: not yet")
+
+	put(words)
+	reload("reader changed: x")
+	s.await(t, &s.err, "check succeeded again")
+
+	put(words[:len(words)-7])
+	reload("perhaps the file was not written to its end")
+	seen := round.Load()
+	waitFor(t, "more checks", func() bool { return round.Load() > seen+10 })
+	if log := s.err.String(); strings.Count(log, "level=WARN") != 1 {
+		t.Errorf("the module that there was does not go on: %s", log)
+	}
+
+	put(wasmtest.Program(wasmtest.Forever, "x"))
+	reload("reader changed: x")
+	s.await(t, &s.err, "the module x.wasm took longer than 2s, which is its timeout")
+
+	put(words)
+	if err := os.WriteFile(path, []byte(strings.Replace(text, "readers:", "#", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reload("reader removed: x")
+	s.await(t, &s.err, "there is no reader for pages of type")
+	s.stop()
+	<-s.ended
 }

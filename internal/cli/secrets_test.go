@@ -102,7 +102,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
 		names = append(names, name)
 	}
-	kinds := (&app{}).plugins().SinkKinds()
+	kinds := (&app{}).plugins().Sinks.Names()
 	for _, k := range kinds {
 		// Routes name other sinks and have no secrets of their own.
 		if k != "stdout" && k != "exec" && k != "route" && !strings.Contains(sinks, "{"+k+":") {

@@ -71,11 +71,7 @@ func (a *app) withPage(cmd *cobra.Command, args []string, do func(context.Contex
 	if err != nil {
 		return err
 	}
-	dir, err := a.dataDirectory(cmd)
-	if err != nil {
-		return err
-	}
-	return a.withProcess(cmd.Context(), dir, func(ctx context.Context, m process) error {
+	return a.withDirectory(cmd, func(ctx context.Context, m process) error {
 		err := do(ctx, m, url)
 		if isNotFound(err) && !strings.Contains(err.Error(), "://") {
 			err = fmt.Errorf("%s: %w", url, err)

@@ -1,11 +1,18 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestVerbsOfAStoppedDirectory(t *testing.T) {
@@ -222,4 +229,102 @@ func TestSubscribeBeforeTheFirstRun(t *testing.T) {
 		t.Errorf("the same again: got %+v", r)
 	}
 	expectExit(t, 0, "cats  to out  made at run time", "list", "-v", "-c", file)
+}
+
+// TestApply applies a list to a directory that no process runs, and to one that a process runs.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
+	entry := func(path, more string) string {
+		return `{"url":"` + s.page.URL + path + `","client":"crm","keywords":["k"],"interval":"never","sinks":["out"]` + more + `}`
+	}
+	list := file(t, "list.json", "["+entry("/a", "")+","+entry("/b", "")+"]")
+	expectExit(t, 2, "name the list with --origin NAME", "apply", list, "-c", s.config)
+	expectExit(t, 2, "no LIST is given", "apply", "--origin", "crm", "-c", s.config)
+	expectExit(t, 2, "nope.json", "apply", "nope.json", "--origin", "crm", "-c", s.config)
+	expectExit(t, 0, "crm, not applied: 2 created, 0 changed, 0 unchanged, 0 removed, 0 refused", "apply", list, "--origin", "crm", "--dry-run", "-c", s.config)
+	expectExit(t, 0, "crm: 2 created, 0 changed, 0 unchanged, 0 removed, 0 refused", "apply", list, "--origin", "crm", "-c", s.config)
+	unknown := file(t, "unknown.json", "["+strings.ReplaceAll(entry("/a", ""), `"out"`, `"outt"`)+"]")
+	expectExit(t, 2, unknown+`: no sink is named "outt"; did you mean "out"?`, "apply", unknown, "--origin", "crm", "-c", s.config)
+
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	run.awaitAddress(t, s.data)
+	expectExit(t, 0, "made by the list crm", "list", "-v", "--data", s.data)
+	if err := os.WriteFile(list, []byte("["+entry("/a", `,"stem":true`)+","+entry("/c", `,"stemm":true`)+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := runCLI(t, "apply", list, "--origin", "crm", "--data", s.data)
+	if r.code != 1 || !strings.Contains(r.stdout, "refused  2") || !strings.Contains(r.stdout, "stemm: unexpected property") ||
+		!strings.HasSuffix(r.stdout, "crm: 0 created, 1 changed, 0 unchanged, 1 removed, 1 refused\n") || !strings.Contains(r.stderr, "1 subscription refused") {
+		t.Errorf("got %+v", r)
+	}
+	exported := runCLI(t, "export", "--client", "crm", "--data", s.data)
+	found := objects(t, runCLI(t, "apply", file(t, "list.yaml", exported.stdout), "--origin", "crm", "--data", s.data, "--format", "json"))
+	if len(found["subscription"]) != 1 || found["subscription"][0]["outcome"] != "unchanged" || found["applied"][0]["unchanged"] != 1.0 {
+		t.Errorf("got %v of what was exported", found)
+	}
+	expectExit(t, 2, "no_such_key", "apply", file(t, "wrong.yaml", "no_such_key: 1\n"), "--origin", "crm", "--data", s.data)
+	expectExit(t, 0, "crm: 0 created, 0 changed, 0 unchanged, 1 removed, 0 refused", "apply", file(t, "empty.json", "[]"), "--origin", "crm", "--data", s.data)
+}
+
+func TestHealth(t *testing.T) {
+	dir := t.TempDir()
+	config := file(t, "c.yaml", fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\n", dir))
+	run := start(t, "run", "-c", config)
+	run.ready(t, dir)
+	expectExit(t, 0, "ok", "health", "--data", dir)
+	expectExit(t, 0, "ok", "health", "-c", config)
+	expectExit(t, 0, `{"kind":"health","ok":true}`, "health", "-c", config, "--format", "json")
+	if err := os.Remove(filepath.Join(dir, "listen")); err != nil { // as without listen
+		t.Fatal(err)
+	}
+	r := runProcess(t, "health", "--data", dir)
+	if want := fmt.Sprintf("the process on %s (process %d) cannot be asked: it is still starting, or its configuration has no listen", dir, os.Getpid()); r.code != 1 || !strings.Contains(r.stderr, want) {
+		t.Errorf("got %+v, want %s", r, want)
+	}
+	run.stop()
+	<-run.ended
+	expectExit(t, 1, "no process runs on "+dir+"\n", "health", "--data", dir)
+	expectExit(t, exitUsage, "no data directory is given", "health")
+}
+
+// resumedMeanwhile is a Service that lists an expired subscription, which another command resumes before
+// Resume is called.
+type resumedMeanwhile struct{ manage.Service }
+
+func (resumedMeanwhile) Pages(context.Context, inspect.ListFilter) ([]inspect.Page, string, error) {
+	s := inspect.Subscription{Subscription: pipeline.Subscription{Client: "legal"}, State: inspect.StateExpired}
+	return []inspect.Page{{Subscriptions: []inspect.Subscription{s}}}, "", nil
+}
+
+func (resumedMeanwhile) Receivers(context.Context, inspect.ListFilter) ([]inspect.Receiver, error) {
+	return nil, nil
+}
+
+func (resumedMeanwhile) Resume(context.Context, string, string) error {
+	return &flow.Refusal{Code: flow.CodeNotFound, Message: "nothing is expired or paused"}
+}
+
+func (resumedMeanwhile) Running() <-chan struct{} {
+	running := make(chan struct{})
+	close(running)
+	return running
+}
+
+func (resumedMeanwhile) Ready() error { return nil }
+
+// TestResumeOfWhatWasResumed advises to name a client only who named another one.
+func TestResumeOfWhatWasResumed(t *testing.T) {
+	own, err := manage.Own(resumedMeanwhile{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for client, want := range map[string]string{
+		"":    "nothing is expired or paused",
+		"ops": `name a client that has one with --client: "legal"`,
+	} {
+		if err := resumePage(t.Context(), process{Client: own}, "https://example.com/", client); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("client %q: got %v, want %s", client, err, want)
+		}
+	}
 }

@@ -154,6 +154,11 @@ func TestReplayInBatches(t *testing.T) {
 	if got, want := m.ids(), []string{"late"}; !slices.Equal(got, want) {
 		t.Errorf("left are %v, want %v", got, want)
 	}
+	for _, want := range [][]string{{"late"}, nil} {
+		if got, _ := m.replay("{}"); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
 }
 
 func TestLetterOfAMessage(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/test/txtest"
 )
 
 func TestADigestOfAnExpiredReceiver(t *testing.T) {
@@ -38,15 +36,18 @@ func TestADigestOfAnExpiredReceiver(t *testing.T) {
 	}
 	k.attempts = nil
 	// The dead letter holds all of it, and comes back as it was, at once.
-	dead := deadLetterSimulation{txtest.New()}
+	dead := newDeadFixture(t)
+	dead.now = k.now
 	for _, m := range k.store.Take() {
 		if m.Topic == flow.TopicDead {
-			if err := dead.store.Handle(t.Context(), NewDeadLetters(DeadConfig{Now: func() time.Time { return k.now }}), m); err != nil {
-				t.Fatal(err)
-			}
+			dead.handle(m)
 		}
 	}
-	for _, m := range dead.replay(&simulation{t: t, r: rand.New(rand.NewPCG(1, 1)), now: k.now}, "r") {
+	back := dead.handle(flow.Message{ID: "replay", Topic: flow.TopicDead, Key: "r", Type: flow.TypeReplay, Body: []byte("{}")})
+	for _, m := range dead.store.Due(dead.now) {
+		back = append(back, dead.handle(m)...)
+	}
+	for _, m := range back {
 		k.handle(m)
 	}
 	k.handle(k.attempts[0].Result(nil)) // of the other notification
@@ -54,7 +55,7 @@ func TestADigestOfAnExpiredReceiver(t *testing.T) {
 		t.Fatalf("tried %+v", k.attempts)
 	}
 	k.handle(k.attempts[1].Result(nil))
-	if r := k.record("a"); r.State != RecordDelivered || r.In != digest {
+	if r := k.record("a"); r.State != RecordDelivered || r.In != digest || !r.Time.Equal(k.now) {
 		t.Errorf("it is known as %+v", r)
 	}
 }

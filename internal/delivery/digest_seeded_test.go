@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -13,6 +14,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
+
+var seeds = flag.Int("seeds", 15, "how many seeds TestSeededDigests tries")
 
 // digestSimulation drives a deliveryFixture with random items, crashes and lost transactions, and checks
 // the results.

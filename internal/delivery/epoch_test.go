@@ -3,11 +3,13 @@ package delivery
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
@@ -177,4 +179,11 @@ func TestReceiversAreForgotten(t *testing.T) {
 		l.handle(*flow.WakeMessage(flow.GroupDelivery, flow.TopicNotifications, "a", time.Now()))
 		l.wantState("[x x]", 0)
 	})
+}
+
+// poolSnapshot returns what a pool knows, without the attempts of transactions that may be undone.
+func poolSnapshot(p *pool) (map[string]receiverInfo, map[string]stored.Lease[uint64, *inFlightAttempt]) {
+	attempts := make(map[string]stored.Lease[uint64, *inFlightAttempt])
+	p.attempts.Each(func(receiver string, l stored.Lease[uint64, *inFlightAttempt]) { attempts[receiver] = l })
+	return maps.Clone(p.receivers), attempts
 }

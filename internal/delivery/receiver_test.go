@@ -164,6 +164,7 @@ func TestWithdraw(t *testing.T) {
 		if got, want := fmt.Sprint(dropped), "[0]"; got != want {
 			t.Errorf("dropped %s at once, want %s", got, want)
 		}
+		r.send(withdrawal("a", "old")) // again, after a crash
 		r.send(notification(t, "a", "old", "3"))
 		synctest.Wait()
 		if due, parked := r.d.Backlog(0); due+parked != 2 {

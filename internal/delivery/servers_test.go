@@ -43,7 +43,7 @@ func newWebhooks(tb testing.TB, server, prefix string, n int) map[string]pipelin
 	tb.Helper()
 	var kinds registry.Registry
 	webhook.Register(&kinds)
-	build, _ := kinds.LookupSink("webhook")
+	build, _ := kinds.Sinks.Lookup("webhook")
 	env := registry.Env{AllowSinks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	all := make(map[string]pipeline.Sink, n)
 	for i := range n {

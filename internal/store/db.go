@@ -154,7 +154,8 @@ func Open(o Options) (*DB, error) {
 			}
 			o.FS = vfs.Default
 		}
-		c.disk, c.flushInterval = newDisk(o.FS, o.Dir, c.users.notifyDiskFull), o.Gather
+		c.disk = &disk{FS: vfs.OnDiskFull(o.FS, c.users.notifyDiskFull), underlying: o.FS, dir: o.Dir}
+		c.flushInterval = o.Gather
 		if err := c.disk.checkComplete(); err != nil {
 			return nil, err
 		}

@@ -22,10 +22,6 @@ type disk struct {
 	fatal atomic.Pointer[func(error)]
 }
 
-func newDisk(plain vfs.FS, dir string, full func()) *disk {
-	return &disk{FS: vfs.OnDiskFull(plain, full), underlying: plain, dir: dir}
-}
-
 // fsFor returns the file system in which to create the file called name.
 func (d *disk) fsFor(name string) vfs.FS {
 	if isWithin(name, d.dir) {

@@ -9,6 +9,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // TestValues: what delivery stores comes back as it was, with types that are text in JSON, without what is
@@ -39,5 +40,37 @@ func TestValues(t *testing.T) {
 	_, err = stored.Encode(7, make(chan int))
 	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 		t.Errorf("a channel: %v", err)
+	}
+}
+
+func TestOnlyWhatIsCommittedCounts(t *testing.T) {
+	c, s := stored.NewCommitted[int](1000), txtest.New()
+	expect := func(epoch uint64, want int) {
+		t.Helper()
+		if got, ok := c.Get("k", epoch); ok != (want > 0) || got != want {
+			t.Errorf("epoch %d: got %d, %v; want %d", epoch, got, ok, want)
+		}
+	}
+	expect(1, 0)
+	first := s.Begin()
+	c.Put(first, "k", 1, 1, 10)
+	expect(1, 0)
+	first.Commit()
+	expect(1, 1)
+	expect(2, 0)
+	c.Put(s.Begin(), "k", 1, 2, 10) // is never committed
+	expect(1, 0)
+
+	early, late := s.Begin(), s.Begin()
+	c.Put(early, "k", 1, 3, 10)
+	c.Put(late, "k", 1, 4, 10)
+	early.Commit()
+	expect(1, 0)
+	late.Commit()
+	expect(1, 4)
+	c.Drop("k")
+	expect(1, 0)
+	if got := c.Bytes(); got != 0 {
+		t.Errorf("nothing takes %d bytes", got)
 	}
 }

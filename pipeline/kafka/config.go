@@ -145,7 +145,7 @@ func (c Config) adminConfig() admin.Config {
 
 // Register adds the transport "kafka" to r.
 func Register(r *registry.Registry) {
-	r.Transport("kafka", func() registry.Transport { return new(Config) })
+	r.Transports.Add("kafka", func() registry.Transport { return new(Config) })
 }
 
 // Open returns a Transport that is not started yet.

@@ -66,29 +66,42 @@ type Transport interface {
 	Open() (flow.Transport, error)
 }
 
+// Kinds are the kinds of one sort of plugin, by what the configuration calls them; a B makes one of a kind. The zero
+// Kinds has none. It is not safe for concurrent use.
+type Kinds[B any] struct{ builds map[string]B }
+
+// Add registers the kind that the configuration calls kind. A later registration replaces an earlier one.
+func (k *Kinds[B]) Add(kind string, build B) {
+	if k.builds == nil {
+		k.builds = make(map[string]B)
+	}
+	k.builds[kind] = build
+}
+
+// Lookup returns what was registered as kind.
+func (k *Kinds[B]) Lookup(kind string) (build B, ok bool) {
+	build, ok = k.builds[kind]
+	return build, ok
+}
+
+// Names lists the registered kinds in alphabetical order.
+func (k *Kinds[B]) Names() []string { return slices.Sorted(maps.Keys(k.builds)) }
+
 // Registry holds the plugins that a configuration may name. The zero value is empty
 // and ready; it is not safe for concurrent use.
 type Registry struct {
-	sinks   map[string]BuildSink
-	sources map[string]BuildSource
-	readers map[string]BuildReader
-	// transports are functions that return the default settings, by kind.
-	transports map[string]func() Transport
-}
-
-// Sink registers the kind of sink that the configuration calls kind. A later
-// registration replaces an earlier one.
-func (r *Registry) Sink(kind string, build BuildSink) {
-	if r.sinks == nil {
-		r.sinks = make(map[string]BuildSink)
-	}
-	r.sinks[kind] = build
+	Sinks   Kinds[BuildSink]
+	Sources Kinds[BuildSource]
+	// Readers are named by one of their options, in contrast to sinks and sources: {wasm: FILE, types: [...]}.
+	Readers Kinds[BuildReader]
+	// Transports return their default settings.
+	Transports Kinds[func() Transport]
 }
 
 // AddSink registers the kind of sink kind in r. Its options are decoded into a C, from which
 // build makes a sink of type S.
 func AddSink[C any, S pipeline.Sink](r *Registry, kind string, build func(C, Env) (S, error)) {
-	r.Sink(kind, func(decode Decode, env Env) (pipeline.Sink, error) {
+	r.Sinks.Add(kind, func(decode Decode, env Env) (pipeline.Sink, error) {
 		var c C
 		if err := decode(&c); err != nil {
 			return nil, err
@@ -101,50 +114,9 @@ func AddSink[C any, S pipeline.Sink](r *Registry, kind string, build func(C, Env
 	})
 }
 
-// LookupSink returns what was registered as kind.
-func (r *Registry) LookupSink(kind string) (BuildSink, bool) {
-	build, ok := r.sinks[kind]
-	return build, ok
-}
-
-// SinkKinds lists the registered kinds in alphabetical order.
-func (r *Registry) SinkKinds() []string {
-	return slices.Sorted(maps.Keys(r.sinks))
-}
-
-// Source registers the kind of source that the configuration calls kind. A later
-// registration replaces an earlier one.
-func (r *Registry) Source(kind string, build BuildSource) {
-	if r.sources == nil {
-		r.sources = make(map[string]BuildSource)
-	}
-	r.sources[kind] = build
-}
-
-// LookupSource returns what was registered as kind.
-func (r *Registry) LookupSource(kind string) (BuildSource, bool) {
-	build, ok := r.sources[kind]
-	return build, ok
-}
-
-// SourceKinds lists the registered kinds of sources in alphabetical order.
-func (r *Registry) SourceKinds() []string {
-	return slices.Sorted(maps.Keys(r.sources))
-}
-
-// Reader registers the kind of reader that the configuration calls kind. In contrast to a sink or
-// a source, kind is itself one of the options: {wasm: FILE, types: [...]}. A later registration
-// replaces an earlier one.
-func (r *Registry) Reader(kind string, build BuildReader) {
-	if r.readers == nil {
-		r.readers = make(map[string]BuildReader)
-	}
-	r.readers[kind] = build
-}
-
 // AddReader makes r know kind, the readers of type R, whose options are a C, and which build makes.
 func AddReader[C any, R pipeline.Reader](r *Registry, kind string, build func(C, Env) (R, error)) {
-	r.Reader(kind, func(decode Decode, env Env) (pipeline.Reader, error) {
+	r.Readers.Add(kind, func(decode Decode, env Env) (pipeline.Reader, error) {
 		var c C
 		if err := decode(&c); err != nil {
 			return nil, err
@@ -155,37 +127,6 @@ func AddReader[C any, R pipeline.Reader](r *Registry, kind string, build func(C,
 		}
 		return rd, nil
 	})
-}
-
-// LookupReader returns what was registered as kind.
-func (r *Registry) LookupReader(kind string) (BuildReader, bool) {
-	build, ok := r.readers[kind]
-	return build, ok
-}
-
-// ReaderKinds lists the registered kinds of readers in alphabetical order.
-func (r *Registry) ReaderKinds() []string {
-	return slices.Sorted(maps.Keys(r.readers))
-}
-
-// Transport registers the transport that the configuration calls kind. settings returns its
-// default settings.
-func (r *Registry) Transport(kind string, settings func() Transport) {
-	if r.transports == nil {
-		r.transports = make(map[string]func() Transport)
-	}
-	r.transports[kind] = settings
-}
-
-// LookupTransport returns what was registered as kind.
-func (r *Registry) LookupTransport(kind string) (settings func() Transport, ok bool) {
-	settings, ok = r.transports[kind]
-	return settings, ok
-}
-
-// TransportKinds lists the registered transports in alphabetical order.
-func (r *Registry) TransportKinds() []string {
-	return slices.Sorted(maps.Keys(r.transports))
 }
 
 // Connection says how a sink connects to its receiver. The Config of each sink that uses HTTP

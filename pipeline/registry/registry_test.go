@@ -60,20 +60,20 @@ func TestZeroSecret(t *testing.T) {
 
 func TestRegistry(t *testing.T) {
 	var r registry.Registry
-	if _, ok := r.LookupSink("a"); ok {
+	if _, ok := r.Sinks.Lookup("a"); ok {
 		t.Error("the empty registry knows a sink")
 	}
 	first, second := errors.New("first"), errors.New("second")
 	build := func(err error) registry.BuildSink {
 		return func(registry.Decode, registry.Env) (pipeline.Sink, error) { return nil, err }
 	}
-	r.Sink("b", build(first))
-	r.Sink("a", build(first))
-	r.Sink("a", build(second))
-	if got, want := r.SinkKinds(), []string{"a", "b"}; !slices.Equal(got, want) {
+	r.Sinks.Add("b", build(first))
+	r.Sinks.Add("a", build(first))
+	r.Sinks.Add("a", build(second))
+	if got, want := r.Sinks.Names(), []string{"a", "b"}; !slices.Equal(got, want) {
 		t.Errorf("SinkKinds() = %v, want %v", got, want)
 	}
-	b, ok := r.LookupSink("a")
+	b, ok := r.Sinks.Lookup("a")
 	if !ok {
 		t.Fatal("a is not registered")
 	}
@@ -84,37 +84,37 @@ func TestRegistry(t *testing.T) {
 
 func TestRegistryOfSources(t *testing.T) {
 	var r registry.Registry
-	if _, ok := r.LookupSource("a"); ok {
+	if _, ok := r.Sources.Lookup("a"); ok {
 		t.Error("the empty registry knows a source")
 	}
 	want := errors.New("second")
 	for _, err := range []error{errors.New("first"), want} {
-		r.Source("a", func(registry.Decode, registry.Env) (pipeline.Source, error) { return nil, err })
+		r.Sources.Add("a", func(registry.Decode, registry.Env) (pipeline.Source, error) { return nil, err })
 	}
-	b, ok := r.LookupSource("a")
+	b, ok := r.Sources.Lookup("a")
 	if !ok {
 		t.Fatal("a is not registered")
 	}
-	if _, err := b(nil, registry.Env{}); !errors.Is(err, want) || !slices.Equal(r.SourceKinds(), []string{"a"}) || len(r.SinkKinds()) != 0 {
-		t.Errorf("got %v of %v, want the later registration", err, r.SourceKinds())
+	if _, err := b(nil, registry.Env{}); !errors.Is(err, want) || !slices.Equal(r.Sources.Names(), []string{"a"}) || len(r.Sinks.Names()) != 0 {
+		t.Errorf("got %v of %v, want the later registration", err, r.Sources.Names())
 	}
 }
 
 func TestRegistryOfReaders(t *testing.T) {
 	var r registry.Registry
-	if _, ok := r.LookupReader("a"); ok {
+	if _, ok := r.Readers.Lookup("a"); ok {
 		t.Error("the empty registry knows a reader")
 	}
 	want := errors.New("second")
 	for _, err := range []error{errors.New("first"), want} {
 		registry.AddReader(&r, "a", func(struct{}, registry.Env) (pipeline.Reader, error) { return nil, err })
 	}
-	b, ok := r.LookupReader("a")
+	b, ok := r.Readers.Lookup("a")
 	if !ok {
 		t.Fatal("a is not registered")
 	}
-	if _, err := b(func(any) error { return nil }, registry.Env{}); !errors.Is(err, want) || !slices.Equal(r.ReaderKinds(), []string{"a"}) {
-		t.Errorf("got %v of %v, want the later registration", err, r.ReaderKinds())
+	if _, err := b(func(any) error { return nil }, registry.Env{}); !errors.Is(err, want) || !slices.Equal(r.Readers.Names(), []string{"a"}) {
+		t.Errorf("got %v of %v, want the later registration", err, r.Readers.Names())
 	}
 	wrong := errors.New("wrong options")
 	if rd, err := b(func(any) error { return wrong }, registry.Env{}); !errors.Is(err, wrong) || rd != nil {

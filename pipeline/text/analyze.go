@@ -187,11 +187,8 @@ func isMark(c byte) bool {
 	return c <= pipeline.BlockEnd && (c == pipeline.BlockEnd || c == pipeline.ItemStart || c == pipeline.ItemEnd)
 }
 
-// Visible returns what a reader sees of content, a pipeline.Text's Content: the blocks,
+// appendVisible appends to b, which is empty, what a reader sees of content, a pipeline.Text's Content: the blocks,
 // joined by "\n", without marks. Blocks without text are left out.
-func Visible(content string) string { return string(appendVisible(nil, content)) }
-
-// appendVisible appends the visible text to b, which is empty.
 func appendVisible(b []byte, content string) []byte {
 	b = slices.Grow(b, len(content))
 	eachBlock(content, func(start, end int) {
@@ -208,7 +205,7 @@ func appendVisible(b []byte, content string) []byte {
 }
 
 // Hash is the hash of a text by which versions are told apart, whatever its marks:
-// SHA-256 of Visible(content), in hexadecimal.
+// SHA-256 of what a reader sees of it, in hexadecimal.
 func Hash(content string) string {
 	b := hashBufferPool.Get().(*[]byte)
 	*b = appendVisible((*b)[:0], content)

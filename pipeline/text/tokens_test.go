@@ -155,8 +155,8 @@ func TestAnalyze(t *testing.T) {
 
 func TestVisible(t *testing.T) {
 	in := "Title\n\x02a b\n \n\x02c\n\x03\x03\n!!!\nend"
-	if got, want := Visible(in), "Title\na b\nc\n!!!\nend"; got != want {
-		t.Errorf("Visible = %q, want %q", got, want)
+	if got, want := string(appendVisible(nil, in)), "Title\na b\nc\n!!!\nend"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if Hash(in) != Hash("Title\na b\nc\n!!!\nend\n") {
 		t.Error("marks change the hash")

@@ -1,7 +1,6 @@
 package discord_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -33,10 +32,7 @@ func TestConformance(t *testing.T) {
 			chattest.Answer(200, `{"id":1}`), chattest.Answer(200, "[]"), chattest.Answer(200, "<html>welcome</html>"),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := readMessage(body)
-			if err != nil {
-				return "", nil, err
-			}
+			m := chattest.Decode[receivedMessage](t, body)
 			var texts []string
 			for _, e := range m.Embeds {
 				_, quotes, links := chattest.Read(t, e.Description)
@@ -63,12 +59,6 @@ type receivedMessage struct {
 	Mentions *struct{ Parse *[]string } `json:"allowed_mentions"`
 }
 
-func readMessage(body []byte) (receivedMessage, error) {
-	var m receivedMessage
-	err := json.Unmarshal(body, &m)
-	return m, err
-}
-
 // escaped is a character that Discord shows as it is; active are what it would make
 // something of: addresses, mentions, emoji, links with a text.
 var (
@@ -90,24 +80,20 @@ func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 
 func TestGolden(t *testing.T) {
 	for name, n := range chattest.Samples() {
-		r := chattest.NewReceiver(t, acceptAnswer)
-		if err := newLocalSink(t, r.URL+"/api/webhooks/1/T?thread_id=5").Deliver(t.Context(), n); err != nil {
-			t.Fatal(err)
+		got, _ := chattest.Send[receivedMessage](t, acceptAnswer, func(t *testing.T, rawURL string) pipeline.Sink {
+			return newSink(t, rawURL+"/api/webhooks/1/T?thread_id=5")
+		}, n)
+		if want := "/api/webhooks/1/T?thread_id=5&wait=true"; got.Method != http.MethodPost || got.URI != want {
+			t.Errorf("got %s %s, want %s", got.Method, got.URI, want)
 		}
-		if got, want := r.Got[0].Method+" "+r.Got[0].URI, "POST /api/webhooks/1/T?thread_id=5&wait=true"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		chattest.Golden(t, name, r.Got[0].Body)
+		chattest.Golden(t, name, got.Body)
 	}
 }
 
 // checkBounds fails the test unless Discord would take body, and mention nobody.
 func checkBounds(t *testing.T, body []byte) {
 	t.Helper()
-	m, err := readMessage(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := chattest.Decode[receivedMessage](t, body)
 	if m.Mentions == nil || m.Mentions.Parse == nil || len(*m.Mentions.Parse) != 0 {
 		t.Errorf("allowed_mentions is missing or not empty in %s", body)
 	}
@@ -122,15 +108,8 @@ func checkBounds(t *testing.T, body []byte) {
 }
 
 func TestBounds(t *testing.T) {
-	r := chattest.NewReceiver(t, acceptAnswer)
-	if err := newLocalSink(t, r.URL).Deliver(t.Context(), chattest.Long()); err != nil {
-		t.Fatal(err)
-	}
-	checkBounds(t, r.Got[0].Body)
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, m := chattest.Send[receivedMessage](t, acceptAnswer, newLocalSink, chattest.Long())
+	checkBounds(t, got.Body)
 	all, quotes, _ := chattest.Read(t, m.Embeds[0].Description)
 	if len(quotes) < 3 || !strings.Contains(all, "more") {
 		t.Errorf("%d differences are shown: %s", len(quotes), all)
@@ -157,28 +136,21 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalS
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"message":"Invalid Form Body","code":50035}`), acceptAnswer, newLocalSink)
 	checkBounds(t, plain)
-	m, err := readMessage(plain)
-	if err != nil || m.Content == "" || len(m.Embeds) > 0 || hasActiveMarkup(m.Content) {
+	m := chattest.Decode[receivedMessage](t, plain)
+	if m.Content == "" || len(m.Embeds) > 0 || hasActiveMarkup(m.Content) {
 		t.Errorf("got %s", plain)
 	}
 	chattest.Read(t, m.Content)
 }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, acceptAnswer)
-	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: templates.New("**Look:** [{{.title}}]({{.url}}) @everyone")}
-	c.Connection = chattest.Local
-	s, err := discord.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Deliver(t.Context(), chattest.Notification()); err != nil {
-		t.Fatal(err)
-	}
-	checkBounds(t, r.Got[0].Body)
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil || len(m.Embeds) != 1 || m.Embeds[0].Description != `**Look:** [Zeus & Co \[\*sale\*\]](https://shop.example/item_%281%29?a=b&c=*d*) @everyone` {
-		t.Errorf("got %s", r.Got[0].Body)
+	got, m := chattest.Send[receivedMessage](t, acceptAnswer, func(t *testing.T, rawURL string) pipeline.Sink {
+		c := discord.Config{WebhookURL: registry.NewSecret(rawURL), Template: templates.New("**Look:** [{{.title}}]({{.url}}) @everyone")}
+		return chattest.Build(t, discord.New, c)
+	}, chattest.Notification())
+	checkBounds(t, got.Body)
+	if len(m.Embeds) != 1 || m.Embeds[0].Description != `**Look:** [Zeus & Co \[\*sale\*\]](https://shop.example/item_%281%29?a=b&c=*d*) @everyone` {
+		t.Errorf("got %s", got.Body)
 	}
 }
 

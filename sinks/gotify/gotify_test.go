@@ -28,10 +28,7 @@ func TestConformance(t *testing.T) {
 			if h.Get("X-Gotify-Key") == "" {
 				t.Error("there is no token")
 			}
-			m, err := readMessage(body)
-			if err != nil {
-				return "", nil, err
-			}
+			m := chattest.Decode[receivedMessage](t, body)
 			checkPlainText(t, m)
 			_, line, ok := strings.Cut("\n"+m.Message, "\n+ ")
 			if !ok {
@@ -63,12 +60,6 @@ type receivedMessage struct {
 	}
 }
 
-func readMessage(body []byte) (receivedMessage, error) {
-	var m receivedMessage
-	err := json.Unmarshal(body, &m)
-	return m, err
-}
-
 // checkPlainText fails the test unless apps show m as plain text that is not too long.
 func checkPlainText(t *testing.T, m receivedMessage) {
 	t.Helper()
@@ -83,19 +74,23 @@ func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	return chattest.Build(t, gotify.New, c)
 }
 
-// deliver returns what Gotify reads.
+// deliver returns what Gotify reads of n.
 func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, acceptAnswer)
-	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, m := chattest.Send[receivedMessage](t, acceptAnswer, newLocalSink, n)
 	checkPlainText(t, m)
-	return r.Got[0], m
+	return got, m
+}
+
+// deliverWith returns what Gotify reads of a notification from a sink with these options.
+func deliverWith(t *testing.T, c gotify.Config) receivedMessage {
+	t.Helper()
+	_, m := chattest.Send[receivedMessage](t, acceptAnswer, func(t *testing.T, rawURL string) pipeline.Sink {
+		c.URL, c.Token = registry.NewSecret(rawURL), registry.NewSecret("t")
+		return chattest.Build(t, gotify.New, c)
+	}, chattest.Notification())
+	checkPlainText(t, m)
+	return m
 }
 
 func TestGolden(t *testing.T) {
@@ -118,10 +113,7 @@ func TestBounds(t *testing.T) {
 func TestLongEcho(t *testing.T) {
 	r := chattest.NewReceiver(t, nil)
 	r.Answers[0] = func(w http.ResponseWriter, _ *http.Request) {
-		m, err := readMessage(r.Got[0].Body)
-		if err != nil {
-			t.Error(err)
-		}
+		m := chattest.Decode[receivedMessage](t, r.Got[0].Body)
 		_ = json.NewEncoder(w).Encode(map[string]any{"id": 25, "message": m.Message, "title": m.Title})
 	}
 	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: templates.New("{{.title}}" + strings.Repeat("<", 15_900))}
@@ -144,16 +136,10 @@ func TestVerdicts(t *testing.T) {
 func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, acceptAnswer)
-	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: templates.New("Look: " + strings.Repeat("{{.title}}", 1000))}
-	if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
-		t.Fatal(err)
+	m := deliverWith(t, gotify.Config{Template: templates.New("Look: " + strings.Repeat("{{.title}}", 1000))})
+	if !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]Zeus") || !strings.HasSuffix(m.Message, "…") {
+		t.Errorf("got %s", m.Message)
 	}
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil || !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]Zeus") || !strings.HasSuffix(m.Message, "…") {
-		t.Errorf("got %s", r.Got[0].Body)
-	}
-	checkPlainText(t, m)
 }
 
 func TestConfig(t *testing.T) {
@@ -186,13 +172,8 @@ func TestHealthTitle(t *testing.T) {
 // TestPriority: without one in the configuration, phones make a sound.
 func TestPriority(t *testing.T) {
 	for given, want := range map[int]int{0: 5, 1: 1, 10: 10} {
-		r := chattest.NewReceiver(t, acceptAnswer)
-		c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Priority: given}
-		if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
-			t.Fatal(err)
-		}
-		if m, err := readMessage(r.Got[0].Body); err != nil || m.Priority != want {
-			t.Errorf("priority %d: sent %d, want %d: %v", given, m.Priority, want, err)
+		if m := deliverWith(t, gotify.Config{Priority: given}); m.Priority != want {
+			t.Errorf("priority %d: sent %d, want %d", given, m.Priority, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -36,10 +35,7 @@ func TestConformance(t *testing.T) {
 			if !strings.HasPrefix(h.Get("Authorization"), "Bearer ") {
 				t.Error("there is no token")
 			}
-			c, err := readMessage(body)
-			if err != nil {
-				return "", nil, err
-			}
+			c := chattest.Decode[receivedMessage](t, body)
 			quotes, links := visibleText(t, c)
 			if len(links) > 1 || len(links) == 1 && links[0] != "https://example.com/" {
 				t.Errorf("there are links to %q", links)
@@ -67,12 +63,6 @@ type receivedMessage struct {
 	HTML     string              `json:"formatted_body"`
 	Mentions *map[string]any     `json:"m.mentions"`
 	Ours     struct{ ID string } `json:"io.vokter.notification"`
-}
-
-func readMessage(body []byte) (receivedMessage, error) {
-	var c receivedMessage
-	err := json.Unmarshal(body, &c)
-	return c, err
 }
 
 // allowedElements are those that messages may have.
@@ -130,15 +120,7 @@ func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 // deliver returns what a homeserver reads.
 func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, acceptAnswer)
-	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	c, err := readMessage(r.Got[0].Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Got[0], c
+	return chattest.Send[receivedMessage](t, acceptAnswer, newLocalSink, n)
 }
 
 func TestGolden(t *testing.T) {
@@ -205,8 +187,8 @@ func TestRetryAfterIsTheLonger(t *testing.T) {
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"errcode":"M_BAD_JSON","error":"no"}`), acceptAnswer, newLocalSink)
-	c, err := readMessage(plain)
-	if err != nil || c.Format != "" || c.HTML != "" {
+	c := chattest.Decode[receivedMessage](t, plain)
+	if c.Format != "" || c.HTML != "" {
 		t.Errorf("got %s", plain)
 	}
 	visibleText(t, c)
@@ -223,9 +205,9 @@ func TestTemplate(t *testing.T) {
 		if err := chattest.Build(t, matrix.New, c).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readMessage(r.Got[0].Body)
-		if err != nil || got.MsgType != "m.text" {
-			t.Errorf("got %s, %v", r.Got[0].Body, err)
+		got := chattest.Decode[receivedMessage](t, r.Got[0].Body)
+		if got.MsgType != "m.text" {
+			t.Errorf("got %s", r.Got[0].Body)
 		}
 		switch {
 		case want != "" && got.HTML != want:

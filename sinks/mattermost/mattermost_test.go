@@ -1,7 +1,6 @@
 package mattermost_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,10 +26,7 @@ func TestConformance(t *testing.T) {
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "<html>ok</html>"), chattest.Answer(200, `{"id":"x"}`),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := readMessage(body)
-			if err != nil {
-				return "", nil, err
-			}
+			m := chattest.Decode[receivedMessage](t, body)
 			quotes, links := visibleText(t, m.Text)
 			if len(links) > 1 || len(links) == 1 && links[0] != "https://example.com/" {
 				t.Errorf("there are links to %q in %s", links, body)
@@ -49,12 +45,6 @@ func TestConformance(t *testing.T) {
 type receivedMessage struct {
 	Text, Channel, Username string
 	Props                   map[string]string
-}
-
-func readMessage(body []byte) (receivedMessage, error) {
-	var m receivedMessage
-	err := json.Unmarshal(body, &m)
-	return m, err
 }
 
 // visibleText returns the quotes and links of a post. It fails the test where Mattermost would
@@ -86,15 +76,7 @@ func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 // deliver returns what Mattermost reads.
 func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, acceptAnswer)
-	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Got[0], m
+	return chattest.Send[receivedMessage](t, acceptAnswer, newLocalSink, n)
 }
 
 func TestGolden(t *testing.T) {
@@ -146,8 +128,8 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalS
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"id":"x","message":"no"}`), acceptAnswer, newLocalSink)
-	m, err := readMessage(plain)
-	if err != nil || m.Text == "" || m.Channel != "town-square" {
+	m := chattest.Decode[receivedMessage](t, plain)
+	if m.Text == "" || m.Channel != "town-square" {
 		t.Errorf("got %s", plain)
 	}
 	visibleText(t, m.Text)
@@ -161,8 +143,8 @@ func TestTemplate(t *testing.T) {
 	if err := chattest.Build(t, mattermost.New, c).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := readMessage(r.Got[0].Body)
-	if want := "**Look:** [Zeus &amp; Co &#91;\\*sale\\*&#93;](https://shop.example/%40shop/item_%281%29?a=b&c=*d*) @\u200bchannel <\u200b!here>"; err != nil || m.Text != want || m.Channel != "" {
+	m := chattest.Decode[receivedMessage](t, r.Got[0].Body)
+	if want := "**Look:** [Zeus &amp; Co &#91;\\*sale\\*&#93;](https://shop.example/%40shop/item_%281%29?a=b&c=*d*) @\u200bchannel <\u200b!here>"; m.Text != want || m.Channel != "" {
 		t.Errorf("got %s, want the text %q", r.Got[0].Body, want)
 	}
 }

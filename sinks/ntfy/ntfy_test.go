@@ -1,7 +1,6 @@
 package ntfy_test
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -30,10 +29,7 @@ func TestConformance(t *testing.T) {
 			chattest.Answer(200, `{"code":40001,"http":400,"error":"x"}`), chattest.Answer(200, "<html>welcome</html>"),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := readMessage(body)
-			if err != nil {
-				return "", nil, err
-			}
+			m := chattest.Decode[receivedMessage](t, body)
 			return "", []string{messageText(t, m)}, nil
 		},
 		ForPeople: true,
@@ -56,12 +52,6 @@ type receivedMessage struct {
 	Topic, Title, Message, Click string
 	Tags                         []string
 	Priority                     int
-}
-
-func readMessage(body []byte) (receivedMessage, error) {
-	var m receivedMessage
-	err := json.Unmarshal(body, &m)
-	return m, err
 }
 
 // messageText returns the text of the only difference in m. It fails the test where ntfy would
@@ -94,16 +84,9 @@ func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 // deliver returns what ntfy reads.
 func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, acceptAnswer)
-	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, m := chattest.Send[receivedMessage](t, acceptAnswer, newLocalSink, n)
 	checkBounds(t, m)
-	return r.Got[0], m
+	return got, m
 }
 
 func TestGolden(t *testing.T) {
@@ -187,8 +170,8 @@ func TestTemplate(t *testing.T) {
 	if err := chattest.Build(t, ntfy.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil || !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]ää") || !strings.HasSuffix(m.Message, "ä…") {
+	m := chattest.Decode[receivedMessage](t, r.Got[0].Body)
+	if !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]ää") || !strings.HasSuffix(m.Message, "ä…") {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
 	checkBounds(t, m)

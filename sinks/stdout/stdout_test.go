@@ -312,7 +312,7 @@ func TestRegister(t *testing.T) {
 	var r registry.Registry
 	var b bytes.Buffer
 	Register(&r, Config{Writer: &b, Color: ColorNever})
-	build, ok := r.LookupSink("stdout")
+	build, ok := r.Sinks.Lookup("stdout")
 	if !ok {
 		t.Fatal("stdout is not registered")
 	}

@@ -213,10 +213,7 @@ func TestTemplate(t *testing.T) {
 		"{{range .diffs}}{{trunc 30 .keyword}}{{end}}": "out of stockstockzeusboom{\u200b{DATE(1)}} $\u200b{x}|",
 	} {
 		r := chattest.NewReceiver(t, acceptAnswer)
-		s, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: templates.New(source), Connection: chattest.Local})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := chattest.Build(t, teams.New, teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: templates.New(source)})
 		n := chattest.Notification()
 		n.Diffs[4].Keyword = "{{DATE(1)}} ${x}"
 		if err := s.Deliver(t.Context(), n); err != nil {

@@ -1,7 +1,6 @@
 package telegram_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -30,10 +29,7 @@ func TestConformance(t *testing.T) {
 			chattest.Answer(200, `{"ok":true,"result":true}`), chattest.Answer(200, "<html>welcome</html>"),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := readMessage(body)
-			if err != nil {
-				return "", nil, err
-			}
+			m := chattest.Decode[receivedMessage](t, body)
 			quotes := checkMessage(t, m, "https://example.com/")
 			if len(quotes) == 0 {
 				quotes = []string{""} // an empty one is no entity
@@ -61,12 +57,6 @@ type receivedMessage struct {
 	Preview struct {
 		Disabled bool `json:"is_disabled"`
 	} `json:"link_preview_options"`
-}
-
-func readMessage(body []byte) (receivedMessage, error) {
-	var m receivedMessage
-	err := json.Unmarshal(body, &m)
-	return m, err
 }
 
 // linkPattern is what Telegram makes links of by itself: mentions, hashtags, cashtags, commands,
@@ -118,15 +108,9 @@ func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 // deliver returns what Telegram reads.
 func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, acceptAnswer)
-	if err := newLocalSink(t, r.URL+"/proxy/").Deliver(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	m, err := readMessage(r.Got[0].Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Got[0], m
+	return chattest.Send[receivedMessage](t, acceptAnswer, func(t *testing.T, rawURL string) pipeline.Sink {
+		return newLocalSink(t, rawURL+"/proxy/")
+	}, n)
 }
 
 func TestGolden(t *testing.T) {
@@ -206,8 +190,8 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalS
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	refuse := chattest.Answer(400, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse entities"}`)
 	_, plain := chattest.GivesWay(t, refuse, acceptAnswer, newLocalSink)
-	m, err := readMessage(plain)
-	if err != nil || len(m.Entities) > 0 {
+	m := chattest.Decode[receivedMessage](t, plain)
+	if len(m.Entities) > 0 {
 		t.Errorf("got %s", plain)
 	}
 	checkMessage(t, m, "")
@@ -222,9 +206,9 @@ func TestTemplate(t *testing.T) {
 	if err := chattest.Build(t, telegram.New, c).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := readMessage(r.Got[0].Body)
+	m := chattest.Decode[receivedMessage](t, r.Got[0].Body)
 	text, ok := strings.CutPrefix(m.Text, "*Look:* Zeus & Co [*sale*] https://shop.example/item_%281%29?a=b&c=*d* boom ")
-	if err != nil || !ok || len(m.Entities) > 0 {
+	if !ok || len(m.Entities) > 0 {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
 	if links := linkPattern.FindAllString(text, -1); links != nil {

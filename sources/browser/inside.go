@@ -3,13 +3,21 @@ package browser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"net/url"
 	"time"
 
+	"github.com/chromedp/cdproto/dom"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
 	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // A page of the internet must not reach the networks of Config.Allow: its scripts would act within them. So a page
@@ -146,4 +154,100 @@ func (p *proxy) explain(err error) error {
 		return errOutside
 	}
 	return err
+}
+
+// typeIn types value into the field this, in one turn of the page, and returns "". Where the page is not of the origin
+// of one of the URLs pages, it types nothing and returns the origin. It works in a world of its own, whose objects
+// the page cannot replace. The keyboard would type into whatever has the focus, which may be a frame of another
+// website by then.
+const typeIn = `function(value, pages) {
+	if (this.ownerDocument !== document || location.origin === "null" || !pages.some(p => new URL(p).origin === location.origin)) {
+		return location.origin === "null" ? location.href : location.origin
+	}
+	this.focus()
+	if (this.matches(":focus") && document.execCommand("insertText", false, value)) {
+		this.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}))
+		this.dispatchEvent(new Event("change", {bubbles: true}))
+		return ""
+	}
+	if ("value" in this) { this.value = value } else { this.textContent = value }
+	this.dispatchEvent(new Event("input", {bubbles: true}))
+	this.dispatchEvent(new Event("change", {bubbles: true}))
+	return ""
+}`
+
+// fill types the value of f into its field, if the page is still one of the origin that the subscription names: the
+// value may be a secret, and a page can lead anywhere.
+func (t *tab) fill(f *Fill) error {
+	nodes, err := chromedp.Run(t.ctx, chromedp.QueryNodeIDs(chromedp.CSS(f.Select), chromedp.NodeVisible))
+	if err != nil {
+		return err
+	}
+	world, err := chromedp.Call(t.ctx, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: "vokter"})
+	if err != nil {
+		return err
+	}
+	field, err := chromedp.Call(t.ctx, dom.ResolveNode, dom.ResolveNodeParams{NodeID: nodes[0], ExecutionContextID: world.ExecutionContextID})
+	if err != nil {
+		return err
+	}
+	on := func(p *runtime.CallFunctionOnParams) { p.ObjectID = field.Object.ObjectID }
+	at, err := chromedp.Run(t.ctx, chromedp.CallFunctionOn[string](typeIn, on, f.Value.Reveal(), t.ownOrigins()))
+	if err != nil {
+		return err
+	}
+	if at != "" {
+		return &pipeline.FetchError{Class: pipeline.FailLogin, Reason: fmt.Sprintf(
+			"%s types nothing, since the page has led to %.200s; it types only into pages of the scheme, host and port of its subscription: watch a page of that host if it is right", t.waitingFor, at)}
+	}
+	return nil
+}
+
+// ownOrigins are URLs of the origins that secrets are for: that of the page, and where this is http on port 80, the
+// one that websites lead to over https.
+func (t *tab) ownOrigins() []string {
+	own := []string{t.request.URL}
+	if u, err := url.Parse(t.request.URL); err == nil && u.Scheme == "http" && (u.Port() == "" || u.Port() == "80") {
+		own = append(own, "https://"+u.Hostname()+"/")
+	}
+	return own
+}
+
+const (
+	// maxScreenshotHeight is how many pixels of the height of a page a screenshot shows.
+	maxScreenshotHeight = 4096
+	// screenshotTimeout is how long a screenshot may take.
+	screenshotTimeout = 15 * time.Second
+)
+
+// screenshot returns a picture of the page from its top, in the best of three qualities with which it is
+// small enough. It returns nil where there is none: the text of the page is worth more than its picture.
+func (t *tab) screenshot() []byte {
+	ctx, cancel := context.WithTimeout(t.ctx, screenshotTimeout)
+	defer cancel()
+	layout, err := chromedp.Call(ctx, cdppage.GetLayoutMetrics, struct{}{})
+	if err != nil {
+		return nil
+	}
+	clip := cdppage.Viewport{Width: windowWidth, Height: windowHeight}
+	if size := layout.CSSContentSize; size != nil {
+		clip.Height = min(max(size.Height, 1), maxScreenshotHeight)
+	}
+	beyond := true
+	for _, how := range []struct {
+		quality int64
+		scale   float64
+	}{{70, 1}, {40, 1}, {40, 0.5}} {
+		clip.Scale = how.scale
+		shot, err := chromedp.Call(ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{
+			Format: cdppage.CaptureScreenshotFormatWebp, Quality: &how.quality, Clip: &clip, CaptureBeyondViewport: &beyond,
+		})
+		if err != nil {
+			return nil
+		}
+		if len(shot.Data) <= pipeline.MaxScreenshot {
+			return shot.Data
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
 // writeFile writes content to the file at path, whose folder it makes, as of an hour ago.
@@ -224,4 +225,21 @@ func TestCheck(t *testing.T) {
 	if got := permittedEntries("/srv/docs/a", []string{"/srv/docs/", "/", "/srv"}); !slices.Equal(got, []string{"/", "/srv", "/srv/docs"}) {
 		t.Errorf("got %v, want the widest first", got)
 	}
+}
+
+func TestFetcherContract(t *testing.T) {
+	pipelinetest.TestFetcher(t, func(t *testing.T) pipelinetest.FetcherSite {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "page.txt")
+		return pipelinetest.FetcherSite{
+			Fetcher: New(Config{Allow: []string{dir}, MaxBody: 1000}), MaxBody: 1000, Missing: "file://" + dir + "/missing.txt",
+			Put: func(t *testing.T, body string) string {
+				writeFile(t, path, body)
+				return "file://" + path
+			},
+		}
+	})
 }

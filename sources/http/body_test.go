@@ -14,6 +14,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -129,8 +130,8 @@ func TestRetryAfter(t *testing.T) {
 		{"0", 0, true},
 		{"120", 2 * time.Minute, true},
 		{" 120 ", 2 * time.Minute, true},
-		{"86401", maxRetryAfter, true},
-		{"9223372036854775807", maxRetryAfter, true},
+		{"86401", outbound.MaxRetryAfter, true},
+		{"9223372036854775807", outbound.MaxRetryAfter, true},
 		{"9223372036854775808", 0, false},
 		{"-1", 0, false},
 		{"+5", 0, false},
@@ -141,8 +142,8 @@ func TestRetryAfter(t *testing.T) {
 		{"Tuesday, 01-Sep-26 10:00:10 GMT", 10 * time.Second, true},
 		{"Tue Sep  1 10:00:10 2026", 10 * time.Second, true},
 		{"Tue, 01 Sep 2026 09:00:00 GMT", 0, true},
-		{"Fri, 01 Jan 2100 00:00:00 GMT", maxRetryAfter, true},
-		{"Fri, 01 Jan 9999 00:00:00 GMT", maxRetryAfter, true},
+		{"Fri, 01 Jan 2100 00:00:00 GMT", outbound.MaxRetryAfter, true},
+		{"Fri, 01 Jan 9999 00:00:00 GMT", outbound.MaxRetryAfter, true},
 		{"2026-09-01T10:00:10Z", 0, false},
 	} {
 		got, ok := retryAfter(tc.value, now)
@@ -157,7 +158,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Add("Tue, 01 Sep 2026 10:00:10 GMT")
 	now := time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value string) {
-		if d, ok := retryAfter(value, now); d < 0 || d > maxRetryAfter || (!ok && d != 0) {
+		if d, ok := retryAfter(value, now); d < 0 || d > outbound.MaxRetryAfter || (!ok && d != 0) {
 			t.Errorf("%q: got %v, %v", value, d, ok)
 		}
 	})

@@ -32,8 +32,6 @@ const (
 	DefaultMaxBody = 10 << 20
 	// maxRedirects is how many redirects a fetch follows.
 	maxRedirects = 10
-	// maxRetryAfter is the longest wait that a host can ask for. A longer one is shortened to it.
-	maxRetryAfter = outbound.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
 	// idleConnTimeout keeps the connections of pages that are checked each minute. A request for a page

@@ -177,7 +177,7 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 
 // Register registers the kind of source "kafka" in r.
 func Register(r *registry.Registry) {
-	r.Source("kafka", func(decode registry.Decode, _ registry.Env) (pipeline.Source, error) {
+	r.Sources.Add("kafka", func(decode registry.Decode, _ registry.Env) (pipeline.Source, error) {
 		var c Config
 		if err := decode(&c); err != nil {
 			return nil, err

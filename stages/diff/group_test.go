@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // groupsWithin shows which blocks belong together, as "old + old = new + new".
@@ -88,5 +90,107 @@ func TestOverTheRegionCap(t *testing.T) {
 	want := []string{"-a b c d +d c b a"}
 	if got := formatGroups(groups); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestRecords: where no element holds them, blocks that come again in one order are items.
+func TestRecords(t *testing.T) {
+	entry := func(i int) []string {
+		return []string{fmt.Sprintf("subject%d", i), fmt.Sprintf("%d points by author%d", i, i), "read more"}
+	}
+	list := func(from, n int) (blocks []string) {
+		for i := from; i < from+n; i++ {
+			blocks = append(blocks, entry(i)...)
+		}
+		return blocks
+	}
+	long := strings.Repeat("word ", 25)
+	doc := func(parts ...[]string) *text.Doc { return text.Analyze(strings.Join(slices.Concat(parts...), "\n")) }
+	top, end := []string{"Entries of today"}, []string{"All rights reserved", "Imprint"}
+	for _, tt := range []struct {
+		name     string
+		old, new *text.Doc
+		want     []string
+	}{
+		{"one more on top", doc(top, list(2, 4), end), doc(top, list(1, 5), end), []string{"new subject1"}},
+		{"all are new", doc(top, list(1, 4), end), doc(top, list(11, 3), end),
+			[]string{"gone subject1", "gone subject2", "gone subject3", "gone subject4", "new subject11", "new subject12", "new subject13"}},
+		{"all but one left", doc(top, list(1, 5), end), doc(top, list(5, 1), end), []string{"gone subject1", "gone subject2", "gone subject3", "gone subject4"}},
+		{"an edit", doc(top, list(1, 4), end), doc(top, list(1, 3), []string{"subject4", "90 points by author4", "read more"}, end),
+			[]string{"changed subject4"}},
+		{"an edit of what is around", doc(top, list(1, 4), end), doc(top, list(1, 4), end[:1]), []string{" "}},
+		{"two of them are too few", doc(top, list(1, 2), end), doc(top, list(2, 2), end), []string{" ", " ", " ", " ", " "}},
+		{"a word that comes again by chance", doc(top, []string{"one docs", "two", "three docs", "four", "five docs", "six"}, end),
+			doc(top, []string{"one docs", "two", "other docs", "four", "five docs", "six"}, end), []string{" "}},
+		{"headings and prose", doc([]string{"1. First", long + "a b c", long, "2. Second", long + "d", long, "3. Third", long + "e f", long}),
+			doc([]string{"1. First", long + "a x c", long, "2. Second", long + "d", long, "3. Third", long + "e f", long}), []string{" "}},
+	} {
+		got := []string{}
+		for _, g := range Diff(tt.old, tt.new) {
+			got = append(got, g.Item+" "+g.Title)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestRecordsOfAnotherPeriod: words that come again at every third block say nothing of records of two blocks.
+func TestRecordsOfAnotherPeriod(t *testing.T) {
+	page := func(fourth string) *text.Doc {
+		return text.Analyze(strings.Join([]string{
+			"улицы с. книга. домов большая большими и большая и улицы цены не Дома домов", "12. улицы цены дом ₽ Цены",
+			"Дома ★. моя. поёт большой Книгу", fourth, "дом поёт Дома цены Не. на мой Книгу новый книгами мой",
+			"★ книга Книгу и Книгу книги. улица большой 12% 12 ₽ большая на новый",
+			"Не большими Цены дом ≥ края. улицы цена зелёный. петь книга не",
+		}, "\n") + "\n")
+	}
+	old, new := page("₽ зелёный 365 петь не. лес"), page("₽ ★ 365 петь не. лес")
+	for _, g := range Diff(old, new) {
+		if g.Item != "" {
+			t.Errorf("%s: a block is taken for an item", g.Title)
+		}
+	}
+}
+
+// TestTitles compares lists in which several items change at once, and only their titles say which is which.
+func TestTitles(t *testing.T) {
+	rows := func(all ...string) string {
+		var b strings.Builder
+		for _, row := range all {
+			b.WriteString("\x02" + strings.ReplaceAll(row, "|", "\n") + "\n\x03")
+		}
+		return b.String()
+	}
+	for name, tt := range map[string]struct {
+		old, new string
+		want     []string // what became of which item
+	}{
+		"rooms": {rows("Room 1|free", "Room 2|free", "Room 3|free", "Room 4|held"), rows("Room 1|free", "Room 2|free", "Room 3|full", "Room 4|free"),
+			[]string{"changed Room 3", "changed Room 4"}},
+		"times": {rows("9:00|sold out for good", "10:00|back in two weeks", "11:00|free"), rows("9:00|back in two weeks", "10:00|free", "11:00|free"),
+			[]string{"changed back in two weeks", "changed free"}},
+		"states longer than names": {rows("Cup|in stock", "Bow|out of stock, back in two weeks"), rows("Cup|out of stock, back in two weeks", "Bow|in stock"),
+			[]string{"changed Cup", "changed Bow"}},
+		"labels": {rows("Cup: in stock", "Bow: out of stock, back in two weeks"), rows("Cup: out of stock, back in two weeks", "Bow: in stock"),
+			[]string{"changed Cup: out of stock, back in two weeks", "changed Bow: in stock"}},
+		"a third cell": {rows("Room 1|free|upstairs", "Room 2|held|upstairs"), rows("Room 1|held|upstairs", "Room 2|free|upstairs"),
+			[]string{"changed Room 1", "changed Room 2"}},
+		"ranks":          {rows("1|Ares|7", "2|Zeus|6", "3|Hera|5"), rows("1|Zeus|8", "2|Ares|7", "3|Hera|5"), []string{"changed Ares", "changed Zeus"}},
+		"labelled ranks": {rows("rank: 1|name: Ares", "rank: 2|name: Zeus"), rows("rank: 1|name: Zeus", "rank: 2|name: Ares"), []string{"changed Ares", "changed Zeus"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, g := range Diff(analyze(tt.old), analyze(tt.new)) {
+				if g.Item != "" {
+					got = append(got, g.Item+" "+g.Title)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(tt.want)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }

@@ -2,11 +2,15 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -113,4 +117,71 @@ func (fixedReader) ContentTypes() []string { return []string{"text/fixed"} }
 
 func (f fixedReader) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
 	return f.text, nil
+}
+
+// TestIgnoreEnds: patterns that look at all that follows for each character end with the context.
+func TestIgnoreEnds(t *testing.T) {
+	content := strings.Repeat("a", pipeline.MaxText)
+	for _, pattern := range []string{`a*b|a`, `(?:a?){490}z`, `(a{1,30}){1,16}z`} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if _, err := Ignored(ctx, content, pattern); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", pattern, err)
+		}
+		cancel()
+	}
+}
+
+// TestLongBlocks: a block is cut between words, and characters stay whole.
+func TestLongBlocks(t *testing.T) {
+	long := strings.Repeat("word 12 ", (32<<10)/4)
+	got, err := Ignored(t.Context(), long+"\n", `\b\d+\b`)
+	if want := strings.TrimSpace(strings.Repeat("word ", (32<<10)/4)) + "\n"; err != nil || got != want {
+		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(want))
+	}
+	if got, err := Ignored(t.Context(), strings.Repeat("€", (32<<10)), "x"); err != nil || !utf8.ValidString(got) || got != strings.Repeat("€", (32<<10))+"\n" {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
+
+// A pattern that a command brought, and that no lint has seen, is refused when it is used.
+func TestIgnoreRefuses(t *testing.T) {
+	_, err := Ignored(t.Context(), "a", `(a{1,30}){1,30}z`)
+	e, ok := errors.AsType[*pipeline.FetchError](err)
+	if !ok || e.Class != pipeline.FailUnreadable || !strings.Contains(e.Reason, "at most 1000") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestForbiddenLinks: links that must not be followed are left out, of a page as of a sitemap.
+func TestForbiddenLinks(t *testing.T) {
+	const sitemap = `<urlset><url><loc>https://shop.example.com/a</loc><lastmod>2026-01-01</lastmod></url>` +
+		`<url><loc>https://intranet.example.com/b</loc><lastmod>2026-01-02</lastmod></url><url><loc>https://shop.example.com/c</loc><lastmod>2026-01-03</lastmod></url></urlset>`
+	for name, c := range map[string]struct {
+		body, kind string
+		view       pipeline.View
+		modified   int
+	}{
+		"a page":    {`<a href="/a">a</a> <a href="https://intranet.example.com/b">b</a> <a href="/c">c</a>`, "text/html", pipeline.View{}, 0},
+		"a sitemap": {sitemap, "application/xml", pipeline.View{Sitemap: true}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := startStage(t, Config{MayLead: func(page, other string) bool {
+					return page == "https://shop.example.com/" && !strings.HasPrefix(other, "https://intranet.")
+				}}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+					resp, err := newResponse(c.body, "Content-Type", c.kind)
+					resp.URL = r.URL
+					return resp, err
+				})
+				r := newRequest("https://shop.example.com/", 1)
+				r.Links, r.Documents[0].View = true, c.view
+				b.sendRequests(t, r)
+				synctest.Wait()
+				l := b.out.takeOutcomes()[r.Page].Links
+				if l == nil || fmt.Sprint(l.URLs) != "[https://shop.example.com/a https://shop.example.com/c]" || len(l.Modified) != c.modified || c.modified > 0 && l.Modified[1] != 1767484800 {
+					t.Errorf("got %+v", l)
+				}
+			})
+		})
+	}
 }

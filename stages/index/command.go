@@ -95,7 +95,7 @@ func subscribeCommand(st flow.State, p *Page, page string, c flow.SubscribeComma
 	}
 	do := subscribe{Origin: cmp.Or(c.Origin, flow.OriginAPI), Subscription: s, Existing: existing}
 	if p.Expired > 0 {
-		do.Expired, err = expiredSubscription(st, document, s.Client)
+		do.Expired, err = getValue[ExpiredSubscription](st, expiredName(document, s.Client))
 	}
 	return do, nil, err
 }

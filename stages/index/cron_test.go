@@ -27,33 +27,6 @@ func (b *bench) next() time.Time {
 	return b.p.Asked.Truncate(time.Minute).UTC()
 }
 
-// A page with a cron line is read at once, and then at the times of the line, always in the same
-// second of the minute.
-func TestCronLine(t *testing.T) {
-	b := newBench(t)
-	b.asks("c", "0 9 * * * Europe/Berlin")
-	one[requestCheck](b)
-	b.read("A")
-	first := pipeline.Cron("0 9 * * * Europe/Berlin").Next(b.now)
-	var second time.Duration
-	for i := range 3 {
-		want := first.AddDate(0, 0, i)
-		if got := b.p.NextDue().Truncate(time.Minute); !got.Equal(want) {
-			t.Errorf("before check %d the page is due at %v, want %v", i, got, want)
-		}
-		if got := b.next(); !got.Equal(want) {
-			t.Errorf("check %d is at %v, want %v", i, got, want)
-		}
-		if second == 0 {
-			second = b.p.Asked.Sub(want)
-		}
-		if got := b.p.Asked.Sub(want); got != second || got > schedule.Jitter+2*time.Second {
-			t.Errorf("check %d is %v after the minute began, and the first was %v", i, got, second)
-		}
-		b.unchanged()
-	}
-}
-
 // The most impatient subscription decides, be it a duration or a cron line.
 func TestCronLineAndDuration(t *testing.T) {
 	b := newBench(t)

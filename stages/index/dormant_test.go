@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // dormantBench returns a bench whose page has a baseline for the clients a and b, and the text of b's own document.
@@ -85,31 +84,6 @@ func TestAPageIsDormantUntilItAnswers(t *testing.T) {
 	}
 	if p := b.p; p.Failures != 0 || p.Dormant != 0 || !p.DormantSince.IsZero() || p.Paced != 10*time.Minute {
 		t.Errorf("got %+v", p.Progress)
-	}
-}
-
-func TestADormantPageIsGivenUpInTime(t *testing.T) {
-	b := dormantBench(t, pipeline.Expire{After: 2, Retry: 5 * time.Hour})
-	b.failing(checks{n: 2, class: pipeline.FailStatus})
-	slept := b.p.DormantSince
-	var last time.Time
-	for range 20 {
-		last = b.now
-		if b.failOnce(pipeline.FailStatus); b.p.Incarnation == "" {
-			break
-		}
-		if len(b.told()) > 0 {
-			t.Fatalf("told %v early, at %v", b.told(), b.now.Sub(slept))
-		}
-	}
-	if want := []string{"a expired", "b expired"}; !slices.Equal(b.told(), want) {
-		t.Fatalf("told %v, want %v", b.told(), want)
-	}
-	if away := b.now.Sub(slept); away < 5*time.Hour || away > 5*time.Hour+time.Minute || last.Sub(slept) > 5*time.Hour {
-		t.Errorf("it was given up after %v, and checked at %v before", away, last.Sub(slept))
-	}
-	if e := one[pageEnded](b).Expiry; e == nil || len(b.gone) != 2 || b.gone[subscriptionName(whole, "a")].End != flow.EndExpired {
-		t.Errorf("got %+v and %+v", e, b.gone)
 	}
 }
 
@@ -198,21 +172,6 @@ func TestASilentHostIsAskedMoreRarely(t *testing.T) {
 	}
 	if b.failOnce(pipeline.FailStatus); b.p.Paced != 10*time.Minute {
 		t.Errorf("got %v after an answer", b.p.Paced)
-	}
-}
-
-func TestDoubled(t *testing.T) {
-	for _, c := range []struct {
-		d    time.Duration
-		n    int
-		want time.Duration
-	}{
-		{10 * time.Second, 0, 10 * time.Second}, {10 * time.Second, 3, 80 * time.Second}, {10 * time.Second, 1000, 24 * time.Hour},
-		{30 * time.Hour, 5, 30 * time.Hour}, {0, 9, 0}, {maxInterval, 9, maxInterval},
-	} {
-		if got := doubled(c.d, c.n, maxDormant); got != c.want {
-			t.Errorf("doubled(%v, %d) is %v, want %v", c.d, c.n, got, c.want)
-		}
 	}
 }
 

@@ -206,11 +206,6 @@ func Expired(st flow.State) ([]ExpiredSubscription, error) {
 	return scanValues[ExpiredSubscription](st, expiredNames)
 }
 
-// expiredSubscription returns the expired subscription of a document and client, or nil.
-func expiredSubscription(st flow.State, document, client string) (*ExpiredSubscription, error) {
-	return getValue[ExpiredSubscription](st, expiredName(document, client))
-}
-
 // Origins returns the origins that subscribe to the page whose state st is or keep it; also those whose subscriptions, or
 // whose keeping, expired. Its values are the digests of their last lists, 0 where these are not in force as they were
 // given. It reads one value, because a start does so for every page.

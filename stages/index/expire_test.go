@@ -352,24 +352,6 @@ func TestAPageExpiresAgain(t *testing.T) {
 	}
 }
 
-func TestExpiryFollowsItsRuleAtOnce(t *testing.T) {
-	b := watched(t)
-	b.rules.Expire.After = -1
-	b.failing(checks{n: 30, class: pipeline.FailStatus})
-	b.rules.Expire.After = 10
-	for range 3 {
-		b.due()
-		b.unchanged()
-	}
-	b.rules.Expire.After = -1
-	b.failing(checks{n: 30, class: pipeline.FailStatus})
-	b.rules.Expire.After = 10
-	b.failing(checks{n: 1, class: pipeline.FailStatus})
-	if b.p.Incarnation != "" || b.p.Expiry.Failures != 31 {
-		t.Errorf("got %+v, want it expired", b.p)
-	}
-}
-
 func TestAPartlyReadPageDoesNotExpire(t *testing.T) {
 	b := watched(t)
 	b.rules.SelectorGone = true

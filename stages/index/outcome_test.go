@@ -1,7 +1,6 @@
 package index
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,22 +199,6 @@ func TestPartsOfTwoBodiesStandForNeither(t *testing.T) {
 	}
 }
 
-func TestAHalfReadBodyDoesNotStand(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("c", pipeline.View{})
-	b.subscribe("c", main)
-	b.read("A")
-	b.text(whole, "A", 0, 2)
-	b.text(flow.DocumentID(page, main), "A", 1, 2)
-	b.due()
-	b.text(whole, "B", 0, 2)
-	// The other part is lost. Were the old body's hash sent again, a page that went
-	// back would be "unchanged", and B would stand for ever.
-	if r := b.due(); r.BodyHash != "" || r.ETag != "" {
-		t.Errorf("got %+v, want no validators", r)
-	}
-}
-
 func TestFailedChecksLeaveTheBaseline(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
@@ -294,70 +277,6 @@ func TestOneDocumentFailsAlone(t *testing.T) {
 	}
 }
 
-func TestConfirm(t *testing.T) {
-	view := pipeline.View{Confirm: 2}
-	id := flow.DocumentID(page, view)
-	b := newBench(t)
-	b.subscribe("c", view)
-	b.text(id, "A", 0, 1)
-	one[newVersion](b)
-	for _, step := range []struct {
-		text    string
-		version bool
-	}{
-		{"B", false}, {"A", false}, {"B", false}, {"C", false}, {"B", false}, {"B", true}, {"B", false}, {"A", false}, {"A", true},
-	} {
-		r := b.due()
-		if d := b.p.Document(id); (d.Candidate.Hash == "") != (r.BodyHash != "") {
-			t.Errorf("before %s: candidate %q and request %+v; an unconfirmed text must be read again", step.text, d.Candidate.Hash, r)
-		}
-		b.text(id, step.text, 0, 1)
-		if got := len(all[newVersion](b.out)) == 1; got != step.version {
-			t.Errorf("%s: got version %v, want %v", step.text, got, step.version)
-		}
-	}
-	b.due()
-	b.text(id, "Z", 0, 1)
-	b.due()
-	b.failed(pipeline.FailTimeout) // says nothing about the text
-	b.due()
-	b.text(id, "Z", 0, 1)
-	one[newVersion](b)
-}
-
-func TestAnEqualBodyStandsForNoNewDocument(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("c", pipeline.View{})
-	b.read("A")
-	b.subscribe("c", main)
-	if r := one[requestCheck](b).Request; r.BodyHash != "" || r.ETag != "" {
-		t.Errorf("got %+v, want a full request", r)
-	}
-	b.unchanged() // which such a request cannot give
-	none[checkDone](b)
-	if r := one[requestCheck](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" || r.Documents[1].TextHash != "" {
-		t.Errorf("got %+v, want one without any hash", r)
-	}
-}
-
-func TestADocumentThatLeftIsPassedOver(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("c", pipeline.View{})
-	b.subscribe("d", main)
-	b.read("A")
-	id := flow.DocumentID(page, main)
-	b.cancel("d")
-	b.text(id, "A", 0, 2)
-	none[newVersion](b)
-	b.text(whole, "B", 1, 2)
-	if s := one[newVersion](b).Snapshot; s.N != 2 {
-		t.Errorf("got %+v, want version 2 of the other", s)
-	}
-	if c := one[checkDone](b); c.Class != "" {
-		t.Errorf("got %+v, want a good check", c)
-	}
-}
-
 // blocks makes a block of each part of a body.
 var blocks = extractor{"r/3", func(body string) string { return strings.ReplaceAll(body, "|", "\n") + "\n" }}
 
@@ -385,22 +304,5 @@ func TestConfirmBesideAnAdvertisement(t *testing.T) {
 	look("pepper", "argus came")
 	if got := s.snapshots[made+1:]; len(got) != 1 || !strings.Contains(got[0], "→we sell pepper") {
 		t.Errorf("got %q, want the advertisement that stands", got)
-	}
-}
-
-// TestConfirmAWordBesideAnAdvertisement: what stands beside restless words at one check only is not confirmed.
-func TestConfirmAWordBesideAnAdvertisement(t *testing.T) {
-	for at := 6; at < 14; at++ {
-		s := newSite(t, Config{}, pipeline.View{Confirm: 2})
-		for i, ad := range strings.Fields("shoes wine figs honey lamps oil goats maps bread milk salt pepper wool rope jars nets oars sails") {
-			beside := ""
-			if i == at {
-				beside = "|argus came"
-			}
-			s.look("we sell "+ad+beside+"|the house stands here", blocks)
-		}
-		if slices.ContainsFunc(s.snapshots, func(n string) bool { return strings.Contains(n, "argus") }) {
-			t.Errorf("at check %d: got %q, want nothing of argus", at, s.snapshots)
-		}
 	}
 }

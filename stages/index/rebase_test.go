@@ -209,20 +209,6 @@ func TestAnUpgradeAlertsNobody(t *testing.T) {
 	}
 }
 
-// A change that the first check after an upgrade sees is told, and nothing but that.
-func TestAChangeDuringAnUpgrade(t *testing.T) {
-	s := newSite(t, Config{})
-	s.look("stock 5|sale", narrow)
-	s.look("stock 4|sale", wide)
-	want(t, "snapshots", s.snapshots, "1<0:→stock 5", "2<1:stock 5 sale→stock 4 sale")
-	s.look("stock 4|sale#", equal)
-	s.look("stock 4|sold#", equal)
-	want(t, "text that both rules make", s.snapshots[2:])
-	if got := s.page().Documents[0].Extractor; got != "r/3" {
-		t.Errorf("got extractor %q", got)
-	}
-}
-
 // What only later rules see is compared with a body that is at most a day old when another
 // came since.
 func TestTheBodyIsRenewed(t *testing.T) {

@@ -106,29 +106,6 @@ func TestOneOfTwoExpiredReceiversRecovers(t *testing.T) {
 	wantClients(b, nil, []string{"two"})
 }
 
-func TestTheLastReceiverEndsThePage(t *testing.T) {
-	b := newBench(t)
-	b.replace("yaml", false, to("one", "a"), to("two", "a"))
-	b.expire("a")
-	if e := one[pageEnded](b); e.Expiry != nil || one[deleteState](b).All {
-		t.Errorf("got %+v, want the end without a timeout, and the list kept", e)
-	}
-	if b.p.Incarnation != "" || b.p.Expired != 2 || b.p.Expiry != nil || !slices.Equal(b.p.Unreachable, []string{"a"}) {
-		t.Errorf("got %+v", b.p)
-	}
-	b.replace("yaml", false, to("one", "a"), to("two", "b"))
-	wantClients(b, []string{"two"}, []string{"one"})
-	b.cancel("two")
-	if one[deleteState](b).All || b.p.Expired != 1 {
-		t.Error("the end of the other clears what is expired")
-	}
-	b.resume("", "a")
-	wantClients(b, []string{"one"}, nil)
-	if r := one[requestCheck](b).Request; r.Check != 1 || r.BodyHash != "" {
-		t.Errorf("got %+v, want a fresh baseline", r)
-	}
-}
-
 func TestASubscriptionMayNameAnExpiredReceiver(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("two", "a", "b"))
@@ -140,44 +117,6 @@ func TestASubscriptionMayNameAnExpiredReceiver(t *testing.T) {
 	wantClients(b, []string{"new", "two"}, nil)
 	b.expire("a") // they were probed, and it does not answer
 	wantClients(b, nil, []string{"new", "two"})
-}
-
-func TestARecoveryBringsNoExpiredPageBack(t *testing.T) {
-	b := newBench(t)
-	b.rules.Expire.After = 10
-	b.replace("yaml", false, to("one", "a"), to("two", "a", "b"))
-	b.expire("a")
-	b.read("A")
-	b.failing(checks{n: 10, class: pipeline.FailStatus})
-	wantClients(b, nil, []string{"one", "two"})
-	if x := b.expired("two")[0]; x.End != flow.EndExpired {
-		t.Errorf("got %+v", x)
-	}
-	b.resume("", "a")
-	wantClients(b, []string{"one"}, []string{"two"})
-	b.resume("", "")
-	wantClients(b, []string{"one", "two"}, nil)
-}
-
-func TestAKeptPageOutlivesItsReceivers(t *testing.T) {
-	b := newBench(t)
-	b.replace("yaml", true, to("one", "a"))
-	b.read("A")
-	b.expire("a")
-	none[pageEnded](b)
-	if b.p.Document(whole) == nil || b.p.Document(whole).TextHash != "text:A" {
-		t.Errorf("got %+v, want the kept document", b.p)
-	}
-}
-
-func TestAChangedSubscriptionIsNotWithdrawn(t *testing.T) {
-	b := newBench(t)
-	b.replace("yaml", false, to("x", "a"))
-	b.replace("yaml", false, to("x", "a", "b"))
-	none[withdraw](b)
-	if ss := all[stamp](b.out); len(ss) != 2 || ss[0].End != "" || ss[0].Incarnation != ss[1].Incarnation {
-		t.Errorf("got %+v, want another record of the same subscription", ss)
-	}
 }
 
 // withdrawn returns what the last event takes back, as "receiver incarnation".

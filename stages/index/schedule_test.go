@@ -35,20 +35,6 @@ func TestChecksComeInSteps(t *testing.T) {
 	}
 }
 
-func TestAWakeTooEarlyDoesNothing(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("c", pipeline.View{})
-	b.read("A")
-	want := one[wakeAt](b)
-	for _, do := range []func(action) []output{b.do, b.restart} {
-		do(wake{})
-		none[requestCheck](b)
-		if got := one[wakeAt](b); got != want {
-			t.Errorf("got %+v, want %+v again", got, want)
-		}
-	}
-}
-
 // TestCommandsLoseNoOutcome: after a crash commands are handled again, and behind them in
 // the log is what the last process found.
 func TestCommandsLoseNoOutcome(t *testing.T) {
@@ -247,21 +233,6 @@ func TestAClockSetBack(t *testing.T) {
 				t.Errorf("%s, %v: got %+v", name, by, b.p)
 			}
 		}
-	}
-}
-
-func TestAnAnswerAfterTheClockWasSetBackCounts(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("c", pipeline.View{})
-	b.read("A")
-	b.due()
-	b.now = b.now.Add(-3 * time.Hour)
-	b.read("B")
-	if s := one[newVersion](b).Snapshot; s.N != 2 {
-		t.Errorf("got %+v", s)
-	}
-	if w := one[wakeAt](b); w.Time.Sub(b.now) > 10*time.Minute+10*time.Second {
-		t.Errorf("got the next check in %v", w.Time.Sub(b.now))
 	}
 }
 

@@ -286,28 +286,6 @@ func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
 	}
 }
 
-func TestARestartAsksAgainAtOnce(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.subscribe("c")
-	first := d.request
-	for _, m := range d.store.Start(d.now) { // a rebalance within the process
-		d.handle(m)
-	}
-	if d.request.Check != first.Check {
-		t.Error("asked again for what this process is still fetching")
-	}
-	d.restart(Config{})
-	for _, m := range d.store.Start(d.now) {
-		d.handle(m)
-	}
-	if d.request.Check != first.Check+1 {
-		t.Errorf("got check %d, want %d", d.request.Check, first.Check+1)
-	}
-	if w, ok := d.store.Wake(page); !ok || !w.AtStart {
-		t.Errorf("got wake %+v", w)
-	}
-}
-
 // TestAnotherTenureAsksAgainAtOnce: who was to fetch may have gone down when the page was gained
 // again, though its owner did not.
 func TestAnotherTenureAsksAgainAtOnce(t *testing.T) {

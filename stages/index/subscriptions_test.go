@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -43,75 +42,6 @@ func decided(b *bench, code int) {
 		}
 	} else if code != 0 {
 		b.Errorf("got an acceptance, want code %d", code)
-	}
-}
-
-func TestSubscribeStampsInOrder(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("a", pipeline.View{})
-	decided(b, 0)
-	wantStamps(b, "a api 1 (0,-] S/1")
-	b.subscribe("a", pipeline.View{})
-	decided(b, flow.CodeConflict)
-	wantStamps(b)
-	b.read("A")
-	b.subscribe("b", pipeline.View{})
-	wantStamps(b, "b api 2 (1,-] S/4")
-	b.due()
-	b.read("B")
-	if s := one[newVersion](b).Snapshot; s.N != 2 {
-		t.Errorf("got %+v, want version 2 behind stamp 2", s)
-	}
-	b.subscribe("c", pipeline.View{})
-	wantStamps(b, "c api 3 (2,-] S/7")
-	b.cancel("a")
-	decided(b, 0)
-	wantStamps(b, "a api 4 (0,2] S/1")
-	b.cancel("a")
-	decided(b, flow.CodeNotFound)
-}
-
-func TestCancelOnNoPage(t *testing.T) {
-	b := newBench(t)
-	b.cancel("a")
-	decided(b, flow.CodeNotFound)
-	if b.p.Incarnation != "" {
-		t.Errorf("got page %+v", b.p)
-	}
-}
-
-func TestTheLastCancelEndsThePage(t *testing.T) {
-	b := newBench(t)
-	b.subscribe("a", pipeline.View{})
-	b.read("A")
-	b.due()
-	late := b.outcome(flow.OutcomeRead)
-	late.Document, late.Parts, late.TextHash = whole, 1, "text:B"
-	b.cancel("a")
-	if got := one[pageEnded](b).Incarnation; got != "S/1" {
-		t.Errorf("got %q ended, want S/1", got)
-	}
-	if b.p.Incarnation != "" || b.p.Check != 0 {
-		t.Errorf("got page %+v, want none", b.p)
-	}
-	none[wakeAt](b)
-	for _, a := range []action{outcome{Outcome: late}, wake{}, checkNow{}} {
-		if out := b.do(a); len(out) != 0 {
-			t.Errorf("%T: got %+v, want nothing", a, out)
-		}
-	}
-	b.subscribe("a", pipeline.View{})
-	wantStamps(b, fmt.Sprintf("a api 1 (0,-] S/%d", b.n))
-	if r := one[requestCheck](b).Request; r.Incarnation == "S/1" || r.BodyHash != "" {
-		t.Errorf("got %+v, want a new life", r)
-	}
-	late.Check = b.p.Check
-	if out := b.do(outcome{Outcome: late}); len(out) != 0 {
-		t.Errorf("got %+v of an outcome of the life before", out)
-	}
-	b.read("C")
-	if s := one[newVersion](b).Snapshot; s.N != 1 || s.Previous != 0 {
-		t.Errorf("got %+v, want a fresh baseline", s)
 	}
 }
 
@@ -345,68 +275,6 @@ func TestPause(t *testing.T) {
 	b.resume("", "")
 	if got := stamps(b); len(got) != 2 || !strings.Contains(got[0], "(2,-]") {
 		t.Errorf("got %q, want both to begin behind version 2", got)
-	}
-}
-
-func TestAKeptPageLivesAlone(t *testing.T) {
-	b := newBench(t)
-	b.replace("yaml", true)
-	if r := one[requestCheck](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
-		t.Errorf("got %+v, want the whole page asked for", r)
-	}
-	b.read("A")
-	b.subscribe("a", pipeline.View{})
-	b.subscribe("a", main)
-	b.cancel("a")
-	none[pageEnded](b)
-	if got := one[dropDocument](b).Document; got == whole {
-		t.Error("the kept document went")
-	}
-	b.replace("watch", false) // another origin's empty list
-	none[pageEnded](b)
-	b.do(replace{Origin: "yaml", Client: "a"}) // a list of one client says nothing of the page
-	none[pageEnded](b)
-	b.replace("yaml", false)
-	one[pageEnded](b)
-}
-
-func TestTheMostImpatientDecides(t *testing.T) {
-	b := newBench(t)
-	every := func(client string, d time.Duration) {
-		s := sub(client, pipeline.View{})
-		s.Interval = pipeline.Every(d)
-		b.do(subscribe{Origin: "api", Subscription: s})
-	}
-	gaps := func() time.Duration {
-		b.due()
-		b.unchanged()
-		b.due()
-		first := b.now
-		b.unchanged()
-		b.due()
-		b.unchanged()
-		return b.now.Add(-time.Second).Sub(first).Round(5 * time.Second)
-	}
-	every("slow", time.Hour)
-	b.read("A")
-	if got := gaps(); got != time.Hour {
-		t.Errorf("got %v, want 1h", got)
-	}
-	every("fast", time.Minute)
-	if w := one[wakeAt](b); w.Time.Sub(b.now) > time.Minute {
-		t.Errorf("got the next check in %v, want it within the new interval", w.Time.Sub(b.now))
-	}
-	if got := gaps(); got != time.Minute {
-		t.Errorf("got %v, want 1m", got)
-	}
-	every("hasty", time.Millisecond)
-	if got := gaps(); got < 10*time.Second {
-		t.Errorf("got %v, want the least interval", got)
-	}
-	b.cancel("hasty")
-	b.cancel("fast")
-	if got, want := b.p.Intervals, []intervalCount{{Every: pipeline.Duration(time.Hour), N: 1}}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

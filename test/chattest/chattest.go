@@ -139,6 +139,26 @@ func Build[C any, S pipeline.Sink](t *testing.T, build func(C) (S, error), c C, 
 	return s
 }
 
+// Send delivers n with the sink of newSink to a receiver that accepts it, and returns the request and what that receiver
+// reads of its body, which is JSON.
+func Send[M any](t *testing.T, accept http.HandlerFunc, newSink func(t *testing.T, rawURL string) pipeline.Sink, n pipeline.Notification) (Caught, M) {
+	t.Helper()
+	r := NewReceiver(t, accept)
+	if err := newSink(t, r.URL).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	return r.Got[0], Decode[M](t, r.Got[0].Body)
+}
+
+// Decode returns what a receiver reads of body, which is JSON.
+func Decode[M any](t *testing.T, body []byte) (m M) {
+	t.Helper()
+	if err := json.Unmarshal(body, &m); err != nil {
+		t.Errorf("%v in %s", err, body)
+	}
+	return m
+}
+
 // Golden compares body, which is JSON, with testdata/NAME.golden.json, where it is
 // indented.
 func Golden(t *testing.T, name string, body []byte) {

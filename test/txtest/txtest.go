@@ -3,9 +3,12 @@
 package txtest
 
 import (
+	"bytes"
 	"context"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
@@ -129,4 +132,111 @@ func (s *Store) Due(now time.Time) []flow.Message {
 func (s *Store) Start(now time.Time) []flow.Message {
 	s.wakes.Start()
 	return s.Due(now)
+}
+
+// Tx is a transaction on a Store.
+type Tx struct {
+	*engine.Tx[flow.Message]
+	store *Store
+}
+
+var _ flow.Tx = (*Tx)(nil)
+
+// Commit makes all that the transaction did visible at once and then runs what OnCommit was given.
+func (t *Tx) Commit() {
+	var after []func()
+	err := t.Tx.Commit(func(e *engine.Effects[flow.Message]) error {
+		after = e.OnCommit
+		t.store.apply(e)
+		return nil
+	})
+	if err != nil {
+		panic("txtest: " + err.Error())
+	}
+	for _, f := range after {
+		f()
+	}
+}
+
+// Synced reports whether Sync was called.
+func (t *Tx) Synced() bool { return t.Effects().Sync }
+
+// Emitted returns what was collected so far.
+func (t *Tx) Emitted() []flow.Message { return t.Effects().Out }
+
+// oneLane makes messages outputs of a store, which has one lane.
+type oneLane struct{}
+
+func (oneLane) Lanes() int { return 1 }
+
+func (oneLane) Output(m flow.Message) flow.Message { return m }
+
+func (oneLane) OutputTo(m flow.Message, _ int) flow.Message { return m }
+
+func (oneLane) Logged(string) bool { return true }
+
+func (oneLane) Fits(*engine.Effects[flow.Message]) error { return nil }
+
+// Memory is committed state: values by place and name. It has no place without values.
+type Memory map[engine.Place]map[string][]byte
+
+var _ engine.Reader = Memory{}
+
+// Value returns a copy of the value of name at p.
+func (m Memory) Value(p engine.Place, name string) (value []byte, ok bool, err error) {
+	v, ok := m[p][name]
+	return bytes.Clone(v), ok, nil
+}
+
+// Values yields the names at p that begin with prefix, in order.
+func (m Memory) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
+		for _, name := range slices.Sorted(maps.Keys(m[p])) {
+			v, ok := m[p][name] // the loop may delete it
+			if ok && strings.HasPrefix(name, prefix) && !yield(name, flow.Value{Bytes: bytes.Clone(v)}) {
+				return
+			}
+		}
+	}
+}
+
+// Keys yields the keys behind after for which group has values, in order.
+func (m Memory) Keys(group, after string) iter.Seq2[string, error] {
+	var keys []string
+	for p := range m {
+		if p.Group == group && (after == "" || p.Key > after) {
+			keys = append(keys, p.Key)
+		}
+	}
+	slices.Sort(keys)
+	return func(yield func(string, error) bool) {
+		for _, key := range keys {
+			if !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Set stores a copy of value under name at p; a nil value deletes.
+func (m Memory) Set(p engine.Place, name string, value []byte) {
+	if value == nil {
+		if delete(m[p], name); len(m[p]) == 0 {
+			delete(m, p)
+		}
+		return
+	}
+	if m[p] == nil {
+		m[p] = make(map[string][]byte)
+	}
+	m[p][name] = bytes.Clone(value)
+}
+
+// Clone returns a copy that can be written to.
+func (m Memory) Clone() Memory {
+	c := make(Memory, len(m))
+	for p, values := range m {
+		c[p] = maps.Clone(values)
+	}
+	return c
 }

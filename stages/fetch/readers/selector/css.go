@@ -37,13 +37,8 @@ type chainState struct {
 	previousSibling uint64 // by the last of them
 }
 
-// newCSSMatcher returns the matcher of css, which cascadia can parse. It may be used once ahead has
-// looked at the page.
-func newCSSMatcher(css string, ahead *lookahead) (*cssMatcher, error) {
-	return compoundParser{ahead: ahead}.parseMatcher(css)
-}
-
-// parseMatcher reads css, a list of selectors.
+// parseMatcher reads css, a list of selectors that cascadia can parse. The matcher may be used once p.ahead has looked
+// at the page.
 func (p compoundParser) parseMatcher(css string) (*cssMatcher, error) {
 	m := &cssMatcher{}
 	for _, pieces := range splitSelector(css) {

@@ -105,7 +105,7 @@ func (l *selectionList) css(field, css string) (*cssMatcher, error) {
 		}
 		return nil, unusableError(field, "a CSS selector", css, err)
 	}
-	m, err := newCSSMatcher(css, &l.ahead)
+	m, err := compoundParser{ahead: &l.ahead}.parseMatcher(css)
 	if err != nil {
 		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q cannot be used: %s", css, printable(err))}
 	}

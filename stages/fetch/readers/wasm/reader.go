@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
@@ -140,3 +142,20 @@ func (r *Reader) unreadableError(format string, args ...any) error {
 
 // moduleSum identifies a module by its content.
 type moduleSum = [sha256.Size]byte
+
+// yamlOptions are those of a reader in a configuration.
+type yamlOptions struct {
+	Wasm    registry.File `yaml:"wasm"`
+	Types   []string      `yaml:"types"`
+	Memory  registry.Size `yaml:"memory"`
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Register makes r know readers of the kind wasm.
+func Register(r *registry.Registry) {
+	registry.AddReader(r, "wasm", func(o yamlOptions, _ registry.Env) (*Reader, error) {
+		return New(Config{
+			Name: filepath.Base(o.Wasm.Path), Module: o.Wasm.Content, Types: o.Types, Memory: int64(o.Memory), Timeout: o.Timeout,
+		})
+	})
+}

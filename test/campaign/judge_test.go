@@ -4,10 +4,75 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/IBM/sarama"
 )
+
+func TestWhatNeverHappened(t *testing.T) {
+	all := []string{"health_failing", "health_recovered", "outages", "moods", "dooms", "jumps", "reloads", "replays", "backups"}
+	for _, c := range []struct {
+		kills        int
+		did, without []string
+		want         []string
+	}{
+		{kills: 19},
+		{kills: 20, want: all[:2]},
+		{kills: 25, want: all[:2]},
+		{kills: 26, want: all},
+		{kills: 26, did: all},
+		{kills: 300, did: all[1:], want: all[:1]},
+		{kills: 26, did: all[:8], want: all[8:]},
+		{kills: 26, without: []string{"expiry", "jumps", "reloads", "replays", "backups"}, want: all[:4]},
+		{kills: 26, without: []string{"outages"}, want: all}, // which cannot be left out
+	} {
+		var did counters
+		did.addN("kills", c.kills)
+		for _, what := range c.did {
+			did.add(what)
+		}
+		if got := did.missing(c.without); !slices.Equal(got, c.want) {
+			t.Errorf("%d kills, without %q: got %q missing, want %q", c.kills, c.without, got, c.want)
+		}
+	}
+}
+
+// copies are n mails with the same content.
+func copies(n int, id string) (ms []mail) {
+	for range n {
+		ms = append(ms, mail{id: id})
+	}
+	return ms
+}
+
+func TestRepeatsAreBounded(t *testing.T) {
+	many := map[string][]mail{}
+	for n := range 11 {
+		many["ann"] = append(many["ann"], copies(2, fmt.Sprint("id", n))...)
+	}
+	denied := func(n int) map[string]map[string]int { return map[string]map[string]int{"ann": {"a": n}} }
+	for name, c := range map[string]struct {
+		e              evidence
+		repeats, wrong int
+	}{
+		"none":                         {evidence{mails: map[string][]mail{"ann": {{id: "a"}, {id: "b"}}}}, 0, 0},
+		"one without a kill":           {evidence{mails: map[string][]mail{"ann": copies(2, "a")}}, 1, 2}, // of its ID, and in all
+		"one with a kill":              {evidence{kills: 1, mails: map[string][]mail{"ann": copies(2, "a")}}, 1, 0},
+		"more than kills":              {evidence{kills: 2, mails: map[string][]mail{"ann": copies(4, "a")}}, 3, 1},
+		"denied by the receiver":       {evidence{denied: denied(3), mails: map[string][]mail{"ann": copies(4, "a")}}, 3, 0},
+		"denied less often":            {evidence{denied: denied(2), mails: map[string][]mail{"ann": copies(4, "a")}}, 3, 2},
+		"the same ID elsewhere":        {evidence{mails: map[string][]mail{"ann": copies(1, "a"), "bob": copies(1, "a")}}, 0, 0},
+		"as many as receivers allow":   {evidence{kills: 6, mails: many}, 11, 0},
+		"more than one for each":       {evidence{kills: 5, mails: many}, 11, 1},
+		"the owner's without a reason": {evidence{health: copies(2, "a")}, 1, 2},
+	} {
+		var v verdict
+		if v.judgeRepeats(c.e); v.repeats != c.repeats || v.wrong != c.wrong {
+			t.Errorf("%s: got repeats=%d wrong=%d, want %d and %d: %q", name, v.repeats, v.wrong, c.repeats, c.wrong, v.details)
+		}
+	}
+}
 
 // changeRecord returns the record of a change of page 2 from one text to another.
 func changeRecord(incarnation string, version, from, to int) *sarama.ConsumerMessage {
