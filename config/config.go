@@ -63,6 +63,8 @@ type Options struct {
 	Registry *registry.Registry
 	// Allow are networks that fetch and sinks may reach besides those in the file.
 	Allow []netip.Prefix
+	// Data is the data directory, instead of the one in the file.
+	Data string
 	// Named is called with each file that the configuration names, such as a token_file. Default:
 	// it is not called.
 	Named func(path string)
@@ -100,6 +102,8 @@ func parseInPieces(size int, name string, data []byte, o Options) (*Config, erro
 		o.Named = func(string) {}
 	}
 	d, f := decodeFile(name, data, o, size)
+	f.Data = cmp.Or(o.Data, f.Data)
+	more := d.addMoreSinks(f, o)
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
 	f.Allow.Files = append(f.Allow.Files, o.Files...)
@@ -127,6 +131,9 @@ func parseInPieces(size int, name string, data []byte, o Options) (*Config, erro
 	}
 	c.Options, c.Readers, c.Transport = d.sinkDigests, d.readerDigests, through
 	d.addWarnings(f)
+	for _, from := range more {
+		d.errs, d.warnings = append(d.errs, from.errs...), append(d.warnings, from.warnings...)
+	}
 	if len(d.errs) == 0 { // mistakes that only the whole configuration shows
 		for _, err := range splitJoined(c.Router.Validate()) {
 			at := position{1, 1}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 // sinkEntry is {KIND: {...}}. It is built when the whole file is read, since that
 // needs what stands elsewhere.
 type sinkEntry struct {
+	// reader read the entry: it knows the places of its keys.
+	reader  *decoder
 	kind    string
 	kindKey ast.Node
 	config  ast.Node
@@ -51,6 +54,7 @@ func (r receivingKeys) toPipeline() pipeline.Receiving {
 }
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
+	s.reader = d
 	if _, ok := n.(*ast.MappingNode); !ok {
 		s.decodeKind(d, n, path, "sink", "{stdout: {}}")
 		return
@@ -162,32 +166,33 @@ func (d *decoder) buildSinks(f *yamlFile, reg *registry.Registry, log *slog.Logg
 	sinks = make(map[string]pipeline.Sink, len(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
 		entry := f.Sinks[name]
-		build, path, ok := findPlugin(d, "sink", name, entry, &reg.Sinks)
+		from := cmp.Or(entry.reader, d)
+		build, path, ok := findPlugin(from, "sink", name, entry, &reg.Sinks)
 		if !ok {
 			continue
 		}
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
-		d.digest.Reset()
-		_, _ = fmt.Fprintf(d.digest, "%s %s", entry.kind, entry.config.String())
-		decode := d.pluginDecode(entry.config, path)
+		from.digest.Reset()
+		_, _ = fmt.Fprintf(from.digest, "%s %s", entry.kind, entry.config.String())
+		decode := from.pluginDecode(entry.config, path)
 		sink, err := build(func(options any) error {
 			err := decode(options)
 			if err == nil {
-				d.warnOfReceiver(path, reflect.ValueOf(options).Elem(), f.Allow.Sinks)
+				from.warnOfReceiver(path, reflect.ValueOf(options).Elem(), f.Allow.Sinks)
 			}
 			return err
 		}, env)
 		if err != nil {
-			d.failEach(path, err)
+			from.failEach(path, err)
 			continue
 		}
-		d.sinkDigests[name] = [sha256.Size]byte(d.digest.Sum(nil))
+		d.sinkDigests[name] = [sha256.Size]byte(from.digest.Sum(nil))
 		if entry.rate > 0 {
 			sink = registry.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
 		}
 		switch {
 		case entry.timeout > maxTimeout, entry.timeout > 0 && entry.timeout < minTimeout:
-			d.failPath(joinPath(parentPath(path), "timeout"), "%s: %s is not between %s and %s", joinPath(parentPath(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
+			from.failPath(joinPath(parentPath(path), "timeout"), "%s: %s is not between %s and %s", joinPath(parentPath(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
 		case entry.timeout > 0:
 			sink = registry.LimitTime(sink, entry.timeout)
 		}
@@ -208,12 +213,13 @@ func (d *decoder) checkForwarding(f *yamlFile, sinks map[string]pipeline.Sink) {
 	known := slices.Collect(maps.Keys(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(sinks)) {
 		entry, path := f.Sinks[name], joinPath("sinks", name)
-		d.failEach(path, entry.receiving.toPipeline().Validate())
-		_, fallback := d.positions.get(joinPath(path, "fallback"))
+		from := cmp.Or(entry.reader, d)
+		from.failEach(path, entry.receiving.toPipeline().Validate())
+		_, fallback := from.positions.get(joinPath(path, "fallback"))
 		if to := entry.receiving.Fallback.To; to != "" {
-			d.checkSinkNames(joinPath(path, "fallback.to"), []string{to}, known)
+			from.checkSinkNames(joinPath(path, "fallback.to"), []string{to}, known)
 		} else if fallback {
-			d.failPath(joinPath(path, "fallback"), "%s.fallback has no to; name the sink that gets the notifications", path)
+			from.failPath(joinPath(path, "fallback"), "%s.fallback has no to; name the sink that gets the notifications", path)
 		}
 		route, ok := registry.RouteOf(sinks[name])
 		if !ok {
@@ -221,12 +227,12 @@ func (d *decoder) checkForwarding(f *yamlFile, sinks map[string]pipeline.Sink) {
 		}
 		for _, to := range route.Targets() {
 			if !slices.Contains(known, to) {
-				d.failPath(joinPath(path, entry.kind), "%s: no sink is named %q; %s", joinPath(path, entry.kind), to, nearest.Hint(to, known))
+				from.failPath(joinPath(path, entry.kind), "%s: no sink is named %q; %s", joinPath(path, entry.kind), to, nearest.Hint(to, known))
 			}
 		}
 		for _, key := range keysBesideKind {
-			if _, given := d.positions.get(joinPath(path, key)); given {
-				d.failPath(joinPath(path, key), "%s: a route delivers nothing itself; set %s at the sinks that it leads to", path, key)
+			if _, given := from.positions.get(joinPath(path, key)); given {
+				from.failPath(joinPath(path, key), "%s: a route delivers nothing itself; set %s at the sinks that it leads to", path, key)
 			}
 		}
 	}

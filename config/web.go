@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 // Web has the settings of the web page.
 type Web struct {
 	// PublicURL is the address at which people reach the web page, without a slash at the end, such as
-	// https://vokter.example.com. It is empty if it is not known.
+	// https://vokter.example.com or https://example.com/vokter. It is empty if it is not known.
 	PublicURL string
 	// Proxy says whom a proxy in front of the listener has logged in. Nil means that there is none.
 	Proxy *Proxy
@@ -67,8 +68,8 @@ func (d *decoder) convertWeb(f *yamlFile) Web {
 	w := Web{PublicURL: strings.TrimSuffix(f.PublicURL, "/")}
 	if w.PublicURL != "" {
 		u, err := url.Parse(w.PublicURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-			d.failPath("public_url", "public_url: %q is not the address of the web page; write a scheme and a host such as https://vokter.example.com", f.PublicURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.EscapedPath() != path.Clean(u.Path) && u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			d.failPath("public_url", "public_url: %q is not the address of the web page; write a scheme, a host and perhaps a path, such as https://vokter.example.com or https://example.com/vokter", f.PublicURL)
 			w.PublicURL = ""
 		}
 	}
@@ -83,17 +84,17 @@ func (d *decoder) convertWeb(f *yamlFile) Web {
 	}
 	owners := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(f.Web.Feeds)) {
-		path, feed := joinPath("web.feeds", name), f.Web.Feeds[name]
-		if d.brokenPaths[path] {
+		at, feed := joinPath("web.feeds", name), f.Web.Feeds[name]
+		if d.brokenPaths[at] {
 			continue
 		}
 		switch secret := feed.Secret.Reveal(); {
 		case secret == "":
-			d.failPath(path, "%s: it has no secret; add one, or secret_file, of at least %d characters; vokter-stream token new makes some", path, minTokenLength)
+			d.failPath(at, "%s: it has no secret; add one, or secret_file, of at least %d characters; vokter-stream token new makes some", at, minTokenLength)
 		case len(secret) < minTokenLength || url.PathEscape(secret) != secret:
-			d.failPath(path, "%s: the secret stands in an address and must not be guessed; use at least %d letters and digits, such as vokter-stream token new makes", path, minTokenLength)
+			d.failPath(at, "%s: the secret stands in an address and must not be guessed; use at least %d letters and digits, such as vokter-stream token new makes", at, minTokenLength)
 		case owners[secret] != "":
-			d.failPath(path, "%s: it is the secret of %s already; make another one with vokter-stream token new", path, owners[secret])
+			d.failPath(at, "%s: it is the secret of %s already; make another one with vokter-stream token new", at, owners[secret])
 		default:
 			owners[secret] = fmt.Sprint("web.feeds.", name)
 			w.Feeds = append(w.Feeds, Feed{name, HashToken(secret), feed.Client})

@@ -10,7 +10,7 @@ import (
 func TestWeb(t *testing.T) {
 	const secret = "aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	for yaml, want := range map[string]string{
-		"public_url: vokter.example.com": "is not the address of the web page", "public_url: https://x.example.com/vokter": "is not the address",
+		"public_url: vokter.example.com": "is not the address of the web page", "public_url: https://x.example.com/a/../b": "is not the address",
 		"public_url: https://u:p@x.example.com": "is not the address", "public_url: ftp://x.example.com": "is not the address",
 		"web: {proxy: {header: X-User}}": "it needs the addresses of the proxy", "web: {proxy: {from: [10.0.0.1/32]}}": "it needs the name of the header",
 		`web: {proxy: {header: "X User", from: [10.0.0.1/32]}}`: "it needs the name of the header",

@@ -207,6 +207,18 @@ func (c *Client) TestSink(ctx context.Context, sink string) (t SinkTest, err err
 	return t, c.post(ctx, "/sinks/test", SinkRef{sink}, &t)
 }
 
+// SetPassword sets the password of the web page. An empty one removes it.
+func (c *Client) SetPassword(ctx context.Context, password string) error {
+	return c.post(ctx, "/password", Password{password}, nil)
+}
+
+// RenewToken replaces the token of the data directory and returns the new one.
+func (c *Client) RenewToken(ctx context.Context) (string, error) {
+	var t Token
+	err := c.post(ctx, "/token", struct{}{}, &t)
+	return t.Token, err
+}
+
 // DeadLetters returns the dead letters that f selects, the oldest first.
 func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
 	found := []flow.DeadLetter{}

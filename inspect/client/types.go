@@ -198,6 +198,16 @@ type Target struct {
 	Client string `json:"client,omitempty"`
 }
 
+// Password is the password of the web page.
+type Password struct {
+	Password string `json:"password"`
+}
+
+// Token is the token of a data directory.
+type Token struct {
+	Token string `json:"token"`
+}
+
 // Pause names subscriptions and says until when they pause; without Until they pause until a resume.
 type Pause struct {
 	Target

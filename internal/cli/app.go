@@ -114,7 +114,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	defer cancel()
 	root := a.newRootCommand()
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
-		if cmd.Name() != runName {
+		if cmd.Name() != runName && cmd.Name() != serveName {
 			go a.endOnHangup(ctx, cancel)
 		}
 	}
@@ -160,8 +160,8 @@ func (a *app) newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vokter-stream",
 		Short: "Watches web pages for keywords and sends notifications",
-		Long: "Watches web pages for keywords and sends notifications of their changes. demo shows it on a small page that changes, " +
-			"watch watches one page in this terminal, run watches the pages of a configuration." + exitCodes,
+		Long: "Watches web pages for keywords and sends notifications of their changes. serve shows a web page on which pages are watched, demo shows it " +
+			"on a small page that changes, watch watches one page in this terminal, run watches the pages of a configuration." + exitCodes,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -178,7 +178,7 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoVerb(), a.watchVerb(), a.runVerb(), a.lintVerb(), a.versionVerb(),
+	root.AddCommand(a.serveVerb(), a.demoVerb(), a.watchVerb(), a.runVerb(), a.lintVerb(), a.versionVerb(),
 		a.listVerb(), a.explainVerb(), a.testVerb(), a.historyVerb(), a.showVerb(), a.diffVerb(), a.grepVerb(), a.importVerb(), a.exportVerb(), a.tokenVerb(),
 		a.subscribeVerb(), a.applyVerb(), a.cancelVerb(), a.pauseVerb(), a.resumeVerb(), a.checkVerb(),
 		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.sinkVerb())
@@ -205,6 +205,7 @@ func (a *app) newRootCommand() *cobra.Command {
 
 // noVerbMessage is the message for a command line without a verb.
 const noVerbMessage = `no verb is given; to begin with, write one of
+  vokter-stream serve                    to watch pages in the browser
   vokter-stream demo                     to see what it does
   vokter-stream watch URL KEYWORD...     to watch one page in this terminal
   vokter-stream run -c FILE              to watch what a configuration names`

@@ -22,19 +22,31 @@ import (
 
 func (a *app) demoVerb() *cobra.Command {
 	var changes int
+	var onPage bool
+	var listen string
 	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "demo",
 		Short: "Shows the program at work on a small page that changes",
-		Long:  "Serves a small page on loopback that changes, watches it with the real pipeline, and prints each change of the page with its notification.",
-		Args:  noArgs,
+		Long: "Serves a small page on loopback that changes, watches it with the real pipeline, and prints each change of the page with its notification.\n\n" +
+			"With --web it shows the story on the web page, as if the page had been watched for a month, and prints a link to it. It keeps nothing.",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("changes") && changes < 1 {
 				return newUsageError(cmd, "--changes: must be at least 1, not %d; leave it out for the whole story", changes)
+			}
+			if onPage {
+				return a.runDemoWeb(cmd.Context(), listen)
+			}
+			if cmd.Flags().Changed("listen") {
+				return newUsageError(cmd, "--listen is where --web listens; add that")
 			}
 			return a.runDemo(cmd.Context(), changes)
 		},
 	}, outputFlags)
 	cmd.Flags().IntVar(&changes, "changes", 0, "end after `N` notifications; the story repeats if it is shorter (default: the story once)")
+	cmd.Flags().BoolVar(&onPage, "web", false, "show the story of a month on the web page, until Ctrl-C")
+	cmd.Flags().StringVar(&listen, "listen", defaultListen, "the `ADDRESS` of the web page")
+	cmd.MarkFlagsMutuallyExclusive("web", "changes")
 	return cmd
 }
 
@@ -92,6 +104,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	sum := r.Summary()
 	say("%s, %s, %s.\n\nTo try next:\n"+
 		"  vokter-stream watch URL KEYWORD...     watches a page of your own\n"+
+		"  vokter-stream serve                    watches pages in the browser\n"+
 		"  vokter-stream run -c FILE              watches many pages, tells many receivers\n"+
 		"  vokter-stream help watch               has all options\n",
 		countNoun(sum.Checks, "check"), countNoun(sum.Changes, "change"), countNoun(out.delivered(), "notification"))

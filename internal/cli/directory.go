@@ -23,6 +23,9 @@ import (
 func (a *app) dataDirectory(cmd *cobra.Command) (string, error) {
 	dir := a.flags.data
 	if dir == "" && a.flags.config == "" {
+		if own, err := userDirectory(); err == nil && checkDirectory(own) == nil {
+			return own, nil // that of serve
+		}
 		return "", newUsageError(cmd, "no data directory is given; write --data DIR, or -c FILE of the configuration that names it")
 	}
 	if dir == "" {

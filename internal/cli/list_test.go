@@ -281,10 +281,10 @@ func TestListSinks(t *testing.T) {
 		t.Helper()
 		args = append([]string{"list", "--sinks"}, args...)
 		found := objects(t, runCLI(t, append(args, "--format", "json")...))
-		if len(found) != 1 || len(found["receiver"]) != 2 {
+		if len(found) != 1 || len(found["receiver"]) != 3 || found["receiver"][1]["sink"] != "inbox" {
 			t.Fatalf("%s: got %v", where, found)
 		}
-		hook, out := found["receiver"][0], found["receiver"][1]
+		hook, out := found["receiver"][0], found["receiver"][2]
 		if hook["sink"] != "hook" || hook["health"] != "failing" || hook["state"] != "failing" || hook["pending"] != 1.0 || hook["last_error"] != "answered 503 Service Unavailable" ||
 			hook["last_success"] == nil || hook["last_failure"] == nil || hook["since"] != hook["last_failure"] {
 			t.Errorf("%s: got %v", where, hook)
@@ -293,7 +293,7 @@ func TestListSinks(t *testing.T) {
 			t.Errorf("%s: got %v", where, out)
 		}
 		r := runCLI(t, args...)
-		if r.code != 0 || strings.Count(r.stdout, "\n") != 3 || !strings.Contains(r.stdout, "\nhook  failing since ") || !strings.Contains(r.stdout, "\nout   never used") {
+		if r.code != 0 || strings.Count(r.stdout, "\n") != 4 || !strings.Contains(r.stdout, "\nhook   failing since ") || !strings.Contains(r.stdout, "\nout    never used") {
 			t.Errorf("%s: got %+v", where, r)
 		}
 	}

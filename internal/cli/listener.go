@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type listener struct {
 	addr, token string
 	server      *http.Server
 	api         *manage.API
+	logins      *manage.Logins
+	// announced is called when other processes can find the listener. It may be nil.
+	announced func(addr string)
 	// dir is the data directory, where other processes find the address and the token. If it is
 	// empty, there is no token.
 	dir string
@@ -41,12 +45,15 @@ type listener struct {
 const maxScrapes = 4
 
 // listenSettings says where a listener is, who may use its API besides users of the data directory, and how
-// its web page is. Without an address there is none. access, web and slack may be nil.
+// its web page is. Without an address there is none. All but the address may be nil.
 type listenSettings struct {
 	addr   string
 	access *manage.Access
 	web    *web.Settings
 	slack  *slackapp.Settings
+	logins *manage.Logins
+	// announced is called with the address when the pipeline works.
+	announced func(addr string)
 }
 
 // start starts the listener. It returns nil if there is none.
@@ -54,6 +61,7 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 	if at.addr == "" {
 		return nil, nil
 	}
+	at.web = cmp.Or(at.web, new(web.Settings))
 	data, token := "", ""
 	if cfg.Dir != "" {
 		var err error
@@ -67,12 +75,12 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 		return nil, err
 	}
 	cfg.Logger.Info("listening", "address", on.Addr().String())
-	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access})
+	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access, Logins: at.logins})
 	if err != nil {
 		return nil, errors.Join(err, on.Close())
 	}
-	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
-		Handler: routes(r, api, at.slackHandler(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+	l := &listener{addr: on.Addr().String(), token: token, api: api, logins: api.Logins(), announced: at.announced, dir: cfg.Dir, server: &http.Server{
+		Handler: at.web.Within(routes(r, api, at.slackHandler(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger}))), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
 	on = limitConnections(l.server, on, maxConnections, silenceLimit)
@@ -104,13 +112,21 @@ func (at listenSettings) slackHandler(r *vokter.Router, log *slog.Logger) http.H
 	return slackapp.New(at.slack, r, log)
 }
 
-// announce writes the address and the token to the data directory, which the Router must own by
-// then.
+// announce writes the address and the tokens to the data directory, which the Router must own by then, and tells who
+// waits for that.
 func (l *listener) announce() error {
-	if l == nil || l.dir == "" {
+	if l == nil {
 		return nil
 	}
-	return manage.Announce(l.dir, l.addr, l.token)
+	if l.dir != "" {
+		if err := manage.Announce(l.dir, l.addr, l.token, l.logins); err != nil {
+			return err
+		}
+	}
+	if l.announced != nil {
+		l.announced(l.addr)
+	}
+	return nil
 }
 
 // stop closes the server and its connections.

@@ -109,14 +109,14 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("with the token: got %d %s", status, body)
 	}
 
-	token := filepath.Join(s.data, "token")
+	token := filepath.Join(s.data, "run-token")
 	info, err := os.Stat(token)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("the token: got %v, %v", info.Mode(), err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
 	expectExit(t, 0, "is a copy of", "backup", copied, "--data", s.data)
-	if _, err := os.Stat(filepath.Join(copied, "token")); err == nil {
+	if _, err := os.Stat(filepath.Join(copied, "run-token")); err == nil {
 		t.Error("the backup has the token in it")
 	}
 	if err := os.Chmod(token, 0o640); err != nil {
@@ -134,14 +134,14 @@ func TestStrangers(t *testing.T) {
 	<-run.ended
 }
 
-// TestStartMakesANewToken: whatever a killed process or somebody else left, the token of a start
+// TestStartMakesANewToken: whatever a killed process or somebody else left, the token of a run
 // is new and its owner's alone, and it goes with the process.
 func TestStartMakesANewToken(t *testing.T) {
 	t.Parallel()
 	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>one</p>")
 	elsewhere := file(t, "elsewhere", "mine")
-	token := filepath.Join(s.data, "token")
+	token := filepath.Join(s.data, "run-token")
 	seen := map[string]bool{"mine": true}
 	for name, leave := range map[string]func() error{
 		"nothing":  func() error { return nil },

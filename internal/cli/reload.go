@@ -62,15 +62,17 @@ func (f *fileSet) reset() { f.paths = make(map[string]bool) }
 
 func (f *fileSet) add(path string) { f.paths[path] = true }
 
-// digestContent returns the digest of path and of the files that it names. It reads no pipes, because
-// what is read from a pipe is gone the next time.
+// digestContent returns the digest of path, unless that is empty, and of the files that it names. It reads no pipes,
+// because what is read from a pipe is gone the next time.
 func digestContent(path string, named *fileSet) contentDigest {
-	main, err := digestFile(path)
-	if err != nil {
-		return contentDigest{err: err.Error()}
-	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %x\n", path, main)
+	if path != "" {
+		main, err := digestFile(path)
+		if err != nil {
+			return contentDigest{err: err.Error()}
+		}
+		fmt.Fprintf(sum, "%s %x\n", path, main)
+	}
 	for _, path := range slices.Sorted(maps.Keys(named.paths)) {
 		one, err := digestFile(path)
 		fmt.Fprintf(sum, "%s %x %v\n", path, one, err)

@@ -29,8 +29,11 @@ import (
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
-// runName is the verb that hangups do not end.
-const runName = "run"
+// The verbs that hangups do not end.
+const (
+	runName   = "run"
+	serveName = "serve"
+)
 
 func (a *app) runVerb() *cobra.Command {
 	var limits limitFlags
@@ -43,17 +46,21 @@ func (a *app) runVerb() *cobra.Command {
 		Example: `  vokter-stream run -c vokter.yaml
   vokter-stream run -c vokter.yaml --transport kafka --brokers kafka-1:9092`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFile(cmd, &limits) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFile(cmd, &limits, nil) },
 	}, outputFlags|pipelineFlags|configFlags)
 	limits.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
+// runFile runs the pipeline of the configuration file or, with serve, the one that needs none.
+func (a *app) runFile(cmd *cobra.Command, limits *limitFlags, serve *serveFlags) error {
 	files := new(fileSet)
 	a.onFile = files.add
 	load := func() (*config.Config, error) {
 		files.reset()
+		if serve != nil {
+			return a.loadServe(serve)
+		}
 		c, err := a.load(cmd)
 		if err != nil {
 			return nil, err
@@ -76,7 +83,14 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 		return err
 	}
 	defer old.close()
-	at := listenSettings{c.Listen, new(manage.Access), new(web.Settings), new(slackapp.Settings)}
+	logins, err := manage.OpenLogins(c.Router.Dir, c.Router.Logger)
+	if err != nil {
+		return err
+	}
+	at := listenSettings{addr: c.Listen, access: new(manage.Access), web: new(web.Settings), slack: new(slackapp.Settings), logins: logins}
+	if serve != nil {
+		at.announced = func(addr string) { a.printLink(addr, logins.NewLink()) }
+	}
 	if err := at.access.Configure(c.API); err != nil {
 		return err
 	}
@@ -125,7 +139,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Logger: log,
+		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Data: a.flags.data, Logger: log,
 	})
 	if err != nil {
 		return nil, err
@@ -146,9 +160,6 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 			return nil, fmt.Errorf("%s: rest: %w", a.flags.config, err)
 		}
 		c.Router.SinkOf = receivers.SinkOf
-	}
-	if a.flags.data != "" {
-		c.Router.Dir = a.flags.data
 	}
 	return c, nil
 }

@@ -127,7 +127,7 @@ var testedKinds = []testedKind{
 // TestSinkTestOfEachKind has a fake of each kind take a test, and refuse the token.
 func TestSinkTestOfEachKind(t *testing.T) {
 	const token = "T0kenSecret0123456789abcdefghijklmno"
-	others := []string{"email", "exec", "kafka", "stdout", "route"} // tested in their packages, or below
+	others := []string{"email", "exec", "kafka", "stdout", "route", "inbox"} // tested in their packages, or below
 	for _, k := range (&app{}).plugins().Sinks.Names() {
 		known := strings.Contains(strings.Join(others, " "), k)
 		for _, tested := range testedKinds {

@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no verb is given; to begin with, write one of\n  vokter-stream demo "},
+		{"", "no verb is given; to begin with, write one of\n  vokter-stream serve "},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"help lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"devour x", `unknown verb "devour"; known are apply, backup, cancel, check, completion, demo,`},

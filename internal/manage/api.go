@@ -26,6 +26,7 @@ type api struct {
 	huma.API
 	service Service
 	process client.Process
+	logins  *Logins
 	// backupSlot holds a token while a backup is sent, and for ever after Close.
 	backupSlot chan struct{}
 	closeOnce  sync.Once
@@ -35,7 +36,7 @@ type api struct {
 }
 
 // newAPI adds the routes of s to mux.
-func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
+func newAPI(mux *http.ServeMux, s Service, o Options) *api {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.MinChange](), reflect.TypeFor[minChangeSchema]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Amount](), reflect.TypeFor[amountSchema]())
@@ -52,7 +53,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	allowNullFields[client.Target](schemas)
 	allowNullFields[flow.RetryFilter](schemas)
 	allowNullFields[flow.DeadFilter](schemas)
-	a := &api{service: s, process: p, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams), cursors: newCursors()}
+	a := &api{service: s, process: o.Process, logins: o.Logins, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams), cursors: newCursors()}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -80,6 +81,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	a.addCommands()
 	a.addDeliveries()
 	a.addBackup()
+	a.addLogins()
 	a.addEvents()
 	requireNonEmptyParameters(a.OpenAPI())
 	return a

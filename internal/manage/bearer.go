@@ -61,7 +61,7 @@ func newOwner(token string) *caller {
 
 // callers returns who may use the API now.
 func (a *API) callers() []*caller {
-	return slices.Concat(a.ownCallers, a.access.current.Load().callers)
+	return slices.Concat(a.ownCallers, a.logins.callers(), a.access.current.Load().callers)
 }
 
 // Name returns the name of the token.

@@ -18,27 +18,27 @@ import (
 // Files in a data directory with which other processes of the machine find the process that
 // runs it and authenticate to it.
 const (
-	addressFile = "listen" // HOST:PORT
-	tokenFile   = "token"  // readable by its owner only
+	addressFile  = "listen"    // HOST:PORT
+	runTokenFile = "run-token" // readable by its owner only, and worth nothing once the process has ended
+	tokenFile    = "token"     // readable by its owner only, for people; it stays
 )
 
 // NewToken returns a token that nobody can guess.
 func NewToken() string { return rand.Text() }
 
-// Announce writes token and addr (HOST:PORT) to the data directory dir. The caller must own the
-// directory. Announce fails where other users could read the token.
-func Announce(dir, addr, token string) error {
-	if err := replaceFile(filepath.Join(dir, tokenFile), token, 0o600); err != nil {
+// Announce writes the token of this run, the logins and addr (HOST:PORT) to the data directory dir. The caller must own
+// the directory. Announce fails where other users could read the tokens.
+func Announce(dir, addr, runToken string, l *Logins) error {
+	if err := errors.Join(l.keep(), replaceFile(filepath.Join(dir, runTokenFile), runToken, 0o600)); err != nil {
 		return err
 	}
 	// The address comes last: whoever finds it must also find its token.
 	return replaceFile(filepath.Join(dir, addressFile), addr, 0o644)
 }
 
-// Withdraw removes the files that Announce wrote to dir, unless another process has replaced
-// them.
-func Withdraw(dir, addr, token string) {
-	for name, left := range map[string]string{addressFile: addr, tokenFile: token} {
+// Withdraw removes the address and the token of this run from dir, unless another process has replaced them.
+func Withdraw(dir, addr, runToken string) {
+	for name, left := range map[string]string{addressFile: addr, runTokenFile: runToken} {
 		path := filepath.Join(dir, name)
 		if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == left {
 			_ = os.Remove(path) // an old file does no harm: the next start replaces it
@@ -98,7 +98,7 @@ func Find(dir string) (*client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	token, err := readToken(filepath.Join(dir, tokenFile))
+	token, err := readToken(filepath.Join(dir, runTokenFile))
 	if err != nil {
 		return nil, err
 	}

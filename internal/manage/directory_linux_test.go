@@ -15,7 +15,7 @@ import (
 // TestTokenOfAnotherUser: a verb of another user than the process's says what to do.
 func TestTokenOfAnotherUser(t *testing.T) {
 	dir := t.TempDir()
-	if err := Announce(dir, "127.0.0.1:9000", NewToken()); err != nil {
+	if err := Announce(dir, "127.0.0.1:9000", NewToken(), openLogins(t, "")); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []string{dir, filepath.Dir(dir)} {

@@ -15,7 +15,7 @@ func TestAnnounce(t *testing.T) {
 	}
 	_, base := serve(t, &fake{})
 	addr := strings.TrimPrefix(base, "http://")
-	if err := Announce(dir, addr, aToken); err != nil {
+	if err := Announce(dir, addr, aToken, openLogins(t, dir)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Find(dir)
@@ -31,13 +31,14 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("after the end of another one: %v", err)
 	}
 	Withdraw(dir, addr, aToken)
-	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+	left, err := os.ReadDir(dir)
+	if len(left) != 2 || left[0].Name() != loginsFile || left[1].Name() != tokenFile || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, tokenFile), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, runTokenFile), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := Announce(dir, "127.0.0.1:9000", "second"); err == nil {
+	if err := Announce(dir, "127.0.0.1:9000", "second", openLogins(t, dir)); err == nil {
 		t.Error("it takes the place of a directory")
 	}
 	if _, err := os.Stat(filepath.Join(dir, addressFile)); err == nil {

@@ -163,7 +163,7 @@ func subscriptionSchema(t *testing.T, openAPI []byte) string {
 func operations(t *testing.T) map[string]*huma.Operation {
 	t.Helper()
 	all := make(map[string]*huma.Operation)
-	for path, item := range newAPI(http.NewServeMux(), &fake{}, client.Process{}).OpenAPI().Paths {
+	for path, item := range newAPI(http.NewServeMux(), &fake{}, Options{}).OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete, item.Patch} {
 			if op != nil {
 				all[op.Method+" "+path] = op

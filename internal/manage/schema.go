@@ -17,7 +17,7 @@ import (
 
 // OpenAPI returns the description of the API as a document in JSON.
 func OpenAPI() ([]byte, error) {
-	return newAPI(http.NewServeMux(), nil, client.Process{}).openAPIDocument()
+	return newAPI(http.NewServeMux(), nil, Options{}).openAPIDocument()
 }
 
 // openAPIDocument returns the description of the routes in JSON.

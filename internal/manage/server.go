@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,9 +27,11 @@ const maxBody = 1 << 20
 type Options struct {
 	// Process describes the process.
 	Process client.Process
-	// Token is the token in the data directory, which may do everything. If it is empty there is
-	// none.
+	// Token is the token of this run in the data directory, with which verbs may do everything. If it is empty there
+	// is none.
 	Token string
+	// Logins are how people log in. Default: they are in memory.
+	Logins *Logins
 	// Access are the other callers. Nil means that there are none.
 	Access *Access
 }
@@ -38,6 +41,7 @@ type API struct {
 	api        *api
 	mux        *http.ServeMux
 	ownCallers []*caller
+	logins     *Logins
 	access     *Access
 }
 
@@ -47,7 +51,13 @@ type API struct {
 // a web site could let its own name point here. Until s is running only a few routes work.
 func New(s Service, o Options) (*API, error) {
 	mux := http.NewServeMux()
-	a := &API{api: newAPI(mux, s, o.Process), mux: mux, access: o.Access}
+	if o.Logins == nil {
+		var err error
+		if o.Logins, err = OpenLogins("", slog.New(slog.DiscardHandler)); err != nil {
+			return nil, err
+		}
+	}
+	a := &API{api: newAPI(mux, s, o), mux: mux, access: o.Access, logins: o.Logins}
 	if o.Token != "" {
 		a.ownCallers = []*caller{newOwner(o.Token)}
 	}
@@ -63,6 +73,9 @@ func New(s Service, o Options) (*API, error) {
 // Close refuses new backups, and waits until the current one has ended and removed its files.
 // Close the connections first, so that the current backup fails.
 func (a *API) Close() { a.api.closeOnce.Do(func() { a.api.backupSlot <- struct{}{} }) }
+
+// Logins returns how people log in.
+func (a *API) Logins() *Logins { return a.logins }
 
 // ServeHTTP answers a request.
 func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {

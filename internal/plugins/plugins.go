@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter/sinks/email"
 	"github.com/vokter/vokter/sinks/exec"
 	"github.com/vokter/vokter/sinks/gotify"
+	"github.com/vokter/vokter/sinks/inbox"
 	"github.com/vokter/vokter/sinks/kafka"
 	"github.com/vokter/vokter/sinks/matrix"
 	"github.com/vokter/vokter/sinks/mattermost"
@@ -30,7 +31,7 @@ func Registry(print stdout.Config) *registry.Registry {
 	stdout.Register(&r, print)
 	for _, register := range []func(*registry.Registry){
 		// sinks
-		discord.Register, email.Register, exec.Register, gotify.Register, kafka.Register, matrix.Register, mattermost.Register,
+		discord.Register, email.Register, exec.Register, gotify.Register, inbox.Register, kafka.Register, matrix.Register, mattermost.Register,
 		ntfy.Register, route.Register, slack.Register, teams.Register, telegram.Register, webhook.Register,
 		// sources
 		kafkasource.Register,

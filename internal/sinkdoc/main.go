@@ -81,7 +81,7 @@ func renderPages(sinks []sink) (map[string]string, error) {
 		}
 		pages[s.kind+".md"] = b.String()
 		name := fmt.Sprintf("[`%s`](%s.md)", s.kind, s.kind)
-		if len(s.fields) == 0 {
+		if s.example == "" {
 			name += ", in Go"
 		}
 		fmt.Fprintf(&kinds, "| %s | %s |\n", name, tableCell(synopsis(s)))

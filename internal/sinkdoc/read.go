@@ -75,11 +75,13 @@ func readSink(root, kind string) (sink, error) {
 	if !ok {
 		return s, nil
 	}
-	// A sink whose Config has no YAML fields is for programs only.
-	if s.fields, err = r.fields(p, config, "", nil); err != nil || len(s.fields) == 0 {
+	if s.fields, err = r.fields(p, config, "", nil); err != nil {
 		return s, err
 	}
 	example, err := os.ReadFile(filepath.Join(root, "sinks", kind, "example.yaml"))
+	if err != nil && len(s.fields) == 0 {
+		return s, nil // it is for programs only
+	}
 	if err != nil {
 		return s, errors.New("it has no example.yaml: a configuration with one such sink")
 	}

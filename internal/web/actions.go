@@ -13,6 +13,14 @@ import (
 // actions are what the buttons do. Each asks the API and returns what to tell the user.
 var actions = map[string]func(*request) (string, error){
 	"subscribe": subscribeFromForm,
+	"watch":     watchURL,
+	"password": func(r *request) (string, error) {
+		note := "The password is set. It logs in like the token."
+		if r.form.Get("password") == "" {
+			note = "There is no password any more."
+		}
+		return note, r.api.SetPassword(r.Context(), r.form.Get("password"))
+	},
 	"check": func(r *request) (string, error) {
 		return "The page is checked now. What the check finds shows here when it is done.", r.api.CheckNow(r.Context(), r.form.Get("url"))
 	},

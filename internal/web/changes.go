@@ -28,6 +28,8 @@ type changesView struct {
 	Next        string
 	First       bool
 	Partial     bool
+	// Feed is the secret of the feed of all changes, if there is one and the user may see them all.
+	Feed string
 }
 
 // day has the changes of one day.
@@ -49,6 +51,9 @@ func showChanges(r *request) (any, error) {
 		return nil, err
 	}
 	v.Next, v.Partial = found.Next, found.Partial
+	if r.bearer.Clients() == nil {
+		v.Feed = r.site.api.Logins().Feed()
+	}
 	until := time.Now().Add(excerptBudget)
 	for _, c := range found.Changes {
 		x := changeWithExcerpt{RecentChange: c}

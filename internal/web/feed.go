@@ -61,7 +61,7 @@ type jsonItem struct {
 
 // serveFeed serves a feed to whoever knows its secret.
 func (s *Site) serveFeed(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.settings.feedBySecret(r.PathValue("secret"))
+	f, ok := s.feedBySecret(r.PathValue("secret"))
 	by := strings.TrimSpace(r.URL.Query().Get("tag"))
 	format := r.PathValue("format")
 	if !ok || format != "atom.xml" && format != "feed.json" {

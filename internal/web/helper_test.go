@@ -26,6 +26,7 @@ import (
 type fake struct {
 	manage.Service // panics for what no test asks
 	done           []string
+	subscribed     []pipeline.Subscription
 	filters        []inspect.ListFilter
 	more           int // if it is not 0, the list of pages goes on, and only its part of this number has pages
 	err            error
@@ -161,6 +162,7 @@ func (f *fake) Changes(context.Context, string, inspect.DocumentFilter, int) (in
 }
 
 func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
+	f.subscribed = append(f.subscribed, s)
 	said := fmt.Sprintf("subscribe %s %s %q %v %v %v %v", s.URL, s.Client, s.Keywords, s.Sinks, s.Interval, s.Select, s.MatchCase)
 	if len(s.Tags) > 0 {
 		said += fmt.Sprintf(" tags %q", s.Tags)

@@ -114,11 +114,13 @@ type gauge struct {
 type processView struct {
 	client.Process
 	Gauges []gauge
+	// Password reports whether there is a password to log in with.
+	Password bool
 }
 
 func showProcess(r *request) (any, error) {
 	p, err := r.api.Process(r.Context())
-	v := processView{Process: p}
+	v := processView{Process: p, Password: r.site.api.Logins().HasPassword()}
 	if r.bearer.Clients() != nil {
 		return v, err // the figures count for all clients, and name their sinks
 	}

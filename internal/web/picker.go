@@ -341,7 +341,7 @@ func (p *frameWriter) writeNode(n *html.Node, deep int) {
 		p.out.WriteString(">")
 		if to := p.selectorFor(n); to != "" {
 			p.form.Set("select", to)
-			fmt.Fprintf(&p.out, `<a class="pick" target="_top" href="/pick?%s" title="%s" aria-label="Choose %s">+</a>`,
+			fmt.Fprintf(&p.out, `<a class="pick" target="_top" href="../pick?%s" title="%s" aria-label="Choose %s">+</a>`,
 				html.EscapeString(p.form.Encode()), html.EscapeString(to), html.EscapeString(to))
 		}
 	}

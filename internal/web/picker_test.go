@@ -52,7 +52,7 @@ func TestHarmless(t *testing.T) {
 			}
 			if n.Data == "a" && a.Key == "href" {
 				u, err := url.Parse(a.Val)
-				if err != nil || u.Path != "/pick" || u.Query().Get("keywords") != `"><script>` || u.Query().Get("url") != "https://example.com/" {
+				if err != nil || u.Path != "../pick" || u.Query().Get("keywords") != `"><script>` || u.Query().Get("url") != "https://example.com/" {
 					t.Errorf("a link leads to %s, %v", a.Val, err)
 					continue
 				}
@@ -123,19 +123,6 @@ func TestFramesAtOnce(t *testing.T) {
 			t.Errorf("after one is done: got %v", err)
 		}
 	})
-}
-
-// TestSessionsOfOneToken: logging in very often ends the sessions of that token, and no others.
-func TestSessionsOfOneToken(t *testing.T) {
-	s := newSessions()
-	admin, first := s.begin("admin"), s.begin("tenant")
-	last := ""
-	for range 2000 {
-		last = s.begin("tenant")
-	}
-	if s.token(admin) != "admin" || s.token(first) != "" || s.token(last) != "tenant" || len(s.byID) != 1+maxSessions {
-		t.Errorf("there are %d sessions; of the admin %q, of the first %q, of the last %q", len(s.byID), s.token(admin), s.token(first), s.token(last))
-	}
 }
 
 // TestPicker opens the picker, its frame, and a chosen part.

@@ -1,13 +1,10 @@
 package web
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/vokter/vokter/config"
@@ -18,71 +15,9 @@ const (
 	// sessionCookie has the ID of a session, noteCookie what the last action did.
 	sessionCookie = "vokter_session"
 	noteCookie    = "vokter_note"
-	// sessionLifetime is how long a session lasts.
-	sessionLifetime = 30 * 24 * time.Hour
-	// maxSessions is how many sessions one token has at once. Its oldest one ends if there are more, so
-	// that nobody logs out others.
-	maxSessions = 50
 	// maxLogin is the largest form of a login, in bytes. Whoever sends it is not known yet.
 	maxLogin = 4 << 10
 )
-
-// sessions are the users who logged in. They are lost with the process.
-type sessions struct {
-	mu sync.Mutex
-	// byID has the sessions by the hash of their ID, so that no memory dump shows an ID.
-	byID map[[sha256.Size]byte]session
-}
-
-// session is one login. It holds the hash of the token, so that it ends with the token.
-type session struct {
-	token   string
-	started time.Time
-}
-
-func newSessions() *sessions { return &sessions{byID: make(map[[sha256.Size]byte]session)} }
-
-// begin returns the ID of a new session.
-func (s *sessions) begin(token string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var oldest [sha256.Size]byte
-	count := 0
-	for key, one := range s.byID {
-		switch {
-		case time.Since(one.started) > sessionLifetime:
-			delete(s.byID, key)
-		case one.token == token:
-			if count++; count == 1 || one.started.Before(s.byID[oldest].started) {
-				oldest = key
-			}
-		}
-	}
-	if count >= maxSessions {
-		delete(s.byID, oldest)
-	}
-	id := rand.Text()
-	s.byID[sha256.Sum256([]byte(id))] = session{token, time.Now()}
-	return id
-}
-
-// token returns the hash of the token of a session, or "" if there is no such session.
-func (s *sessions) token(id string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.byID[sha256.Sum256([]byte(id))]
-	if !ok || time.Since(one.started) > sessionLifetime {
-		return ""
-	}
-	return one.token
-}
-
-// end ends a session.
-func (s *sessions) end(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byID, sha256.Sum256([]byte(id)))
-}
 
 // currentUser returns who sends r, or nil.
 func (s *Site) currentUser(r *http.Request) *manage.Bearer {
@@ -93,7 +28,7 @@ func (s *Site) currentUser(r *http.Request) *manage.Bearer {
 	if err != nil {
 		return nil
 	}
-	hash := s.sessions.token(c.Value)
+	hash := s.api.Logins().Session(c.Value)
 	if hash == "" {
 		return nil
 	}
@@ -129,39 +64,74 @@ func (s *Site) requireUser(w http.ResponseWriter, r *http.Request, effect bool) 
 	return nil
 }
 
-// loginForm is the form that asks for a token.
+// loginForm is the form that asks for a token or the password.
 type loginForm struct{ Back, Problem string }
 
+// showLogin shows the form, or logs in who comes by a link that works once.
 func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
-	s.render(w, r, http.StatusOK, "login", view{Path: r.URL.Path, Data: loginForm{Back: "/"}})
+	form := loginForm{Back: "/"}
+	code := r.URL.Query().Get("once")
+	if code != "" && r.Method == http.MethodGet && r.Header.Get("Sec-Purpose") == "" { // a browser that looks ahead logs nobody in
+		if hash := s.api.Logins().Redeem(code); hash != "" {
+			s.begin(w, r, hash, "/")
+			return
+		}
+		if s.currentUser(r) != nil {
+			http.Redirect(w, r, s.settings.at("/"), http.StatusSeeOther)
+			return
+		}
+		form.Problem = "This link was used already, or it is too old. Write vokter-stream token on the machine that runs Vokter, and log in with what it prints."
+	}
+	s.render(w, r, http.StatusOK, "login", view{Path: r.URL.Path, Data: form})
 }
 
 // login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogin)
-	back := localPath(r.PostFormValue("back"))
-	hash := config.HashToken(strings.TrimSpace(r.PostFormValue("token")))
+	form := loginForm{Back: localPath(r.PostFormValue("back"))}
+	given := r.PostFormValue("token")
+	hash := config.HashToken(strings.TrimSpace(given))
 	if s.api.Bearer(hash) == nil {
-		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: loginForm{back, "This token is not valid. A token of the data directory is replaced at each start."}})
+		var err error
+		if hash, err = s.api.Logins().Try(given); err != nil {
+			form.Problem = sentence(err.Error())
+			s.render(w, r, http.StatusTooManyRequests, "login", view{Path: r.URL.Path, Data: form})
+			return
+		}
+	}
+	if hash == "" {
+		form.Problem = "This is neither a valid token nor the password."
+		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: form})
 		return
 	}
-	http.SetCookie(w, newCookie(r, sessionCookie, s.sessions.begin(hash), sessionLifetime))
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	s.begin(w, r, hash, form.Back)
+}
+
+// begin begins a session with the token of this hash and leads to the page back.
+func (s *Site) begin(w http.ResponseWriter, r *http.Request, hash, back string) {
+	id, err := s.api.Logins().Begin(hash)
+	if err != nil {
+		s.log.Warn("a session is not kept: it ends with this process", "error", err)
+	}
+	http.SetCookie(w, s.newCookie(r, sessionCookie, id, manage.SessionLifetime))
+	http.Redirect(w, r, s.settings.at(back), http.StatusSeeOther)
 }
 
 // logout ends a session.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(sessionCookie); err == nil {
-		s.sessions.end(c.Value)
+		if err := s.api.Logins().End(c.Value); err != nil {
+			s.log.Warn("the end of a session is not kept", "error", err)
+		}
 	}
-	http.SetCookie(w, newCookie(r, sessionCookie, "", -time.Second))
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	http.SetCookie(w, s.newCookie(r, sessionCookie, "", -time.Second))
+	http.Redirect(w, r, s.settings.at("/login"), http.StatusSeeOther)
 }
 
 // newCookie returns a cookie that no script and no other web site can use.
-func newCookie(r *http.Request, name, value string, age time.Duration) *http.Cookie {
+func (s *Site) newCookie(r *http.Request, name, value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: name, Value: value, Path: s.settings.at("/"), MaxAge: int(age / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: isSecure(r),
 	}
 }
@@ -178,20 +148,20 @@ func localPath(to string) string {
 const maxNote = 2000
 
 // setNote keeps a note for the next page.
-func setNote(w http.ResponseWriter, note string) {
+func (s *Site) setNote(w http.ResponseWriter, note string) {
 	note = note[:min(len(note), maxNote)]
 	http.SetCookie(w, &http.Cookie{
-		Name: noteCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(note)), Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: noteCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(note)), Path: s.settings.at("/"), MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
 
 // takeNote returns the note for this page and removes it.
-func takeNote(w http.ResponseWriter, r *http.Request) string {
+func (s *Site) takeNote(w http.ResponseWriter, r *http.Request) string {
 	c, err := r.Cookie(noteCookie)
 	if err != nil {
 		return ""
 	}
-	http.SetCookie(w, &http.Cookie{Name: noteCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: noteCookie, Path: s.settings.at("/"), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	b, err := base64.RawURLEncoding.DecodeString(c.Value)
 	if err != nil {
 		return ""

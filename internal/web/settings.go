@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/vokter/vokter/config"
@@ -25,10 +26,17 @@ func (s *Settings) load() config.Web {
 	return config.Web{}
 }
 
+// ownFeed is the name of the feed of all changes that each data directory has.
+const ownFeed = "all"
+
 // feedBySecret returns the feed with this secret.
-func (s *Settings) feedBySecret(secret string) (found config.Feed, ok bool) {
+func (s *Site) feedBySecret(secret string) (found config.Feed, ok bool) {
+	feeds := s.settings.load().Feeds
+	if own := s.api.Logins().Feed(); own != "" {
+		feeds = append(slices.Clip(feeds), config.Feed{Name: ownFeed, Hash: config.HashToken(own)})
+	}
 	hash := []byte(config.HashToken(secret))
-	for _, f := range s.load().Feeds {
+	for _, f := range feeds {
 		if subtle.ConstantTimeCompare(hash, []byte(f.Hash)) == 1 {
 			found, ok = f, true
 		}
@@ -48,6 +56,36 @@ func (s *Settings) proxyUser(r *http.Request) string {
 		return ""
 	}
 	return given[0]
+}
+
+// base returns the path below which people reach the web page, such as /vokter, or "".
+func (s *Settings) base() string {
+	u, err := url.Parse(s.load().PublicURL)
+	if err != nil {
+		return ""
+	}
+	return u.Path
+}
+
+// at returns path as people reach it. Path begins with a slash and is below the web page.
+func (s *Settings) at(path string) string { return s.base() + path }
+
+// Within returns h for requests whose path may begin with that of the public address: the proxy in front of the
+// listener may pass it on or leave it out.
+func (s *Settings) Within(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		base := s.base()
+		if rest, ok := strings.CutPrefix(r.URL.Path, base+"/"); ok && base != "" {
+			to := *r
+			u := *r.URL
+			u.Path, u.RawPath = "/"+rest, strings.TrimPrefix(u.RawPath, base)
+			to.URL, r = &u, &to
+		} else if base != "" && r.URL.Path == base {
+			http.Redirect(w, r, base+"/", http.StatusSeeOther)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // isPublicHost reports whether r names the host of the public address.

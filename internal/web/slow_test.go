@@ -60,7 +60,11 @@ func serveInBubble(t *testing.T, f *fake) (session string, c *http.Client, on *p
 	}()
 	t.Cleanup(func() { server.Close() })
 	transport := &http.Transport{DialContext: on.dial, DisableKeepAlives: true}
-	return site.sessions.begin(config.HashToken(aToken)), &http.Client{Transport: transport}, on
+	id, err := site.api.Logins().Begin(config.HashToken(aToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, &http.Client{Transport: transport}, on
 }
 
 // TestSlowPages: a page that takes longer to fetch than the timeouts of the server is waited for.

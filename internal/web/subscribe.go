@@ -73,10 +73,7 @@ func showSubscribe(r *request) (any, error) {
 			v.Problem = userMessage(err)
 		}
 	default:
-		v.Sub.Client = "default"
-		if of := r.bearer.Clients(); len(of) > 0 && !slices.Contains(of, v.Sub.Client) {
-			v.Sub.Client = of[0]
-		}
+		v.Sub.Client, v.Sub.Sinks = r.defaultClient(), []string{config.Inbox}
 	}
 	if r.bearer.Clients() == nil {
 		all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})

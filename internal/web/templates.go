@@ -26,19 +26,45 @@ var templateFiles embed.FS
 //go:embed assets/*
 var assetFiles embed.FS
 
-// templates are the pages by the names of their files. Each is in the layout of all.
-var templates = parseTemplates()
+// pageTemplates are the pages by the names of their files. Each is in the layout of all. Their links begin with base.
+type pageTemplates struct {
+	base  string
+	pages map[string]*template.Template
+}
 
-func parseTemplates() map[string]*template.Template {
-	shared := template.Must(template.New("").Funcs(templateFuncs).ParseFS(templateFiles, "templates/layout.html"))
-	all := make(map[string]*template.Template)
+// atRoot are the templates of a web page that people reach without a path, as most do.
+var atRoot = parseTemplates("")
+
+func parseTemplates(base string) *pageTemplates {
+	shared := template.Must(template.New("").Funcs(templateFuncs).Funcs(addressFuncs(base)).ParseFS(templateFiles, "templates/layout.html"))
+	all := &pageTemplates{base, make(map[string]*template.Template)}
 	files, _ := templateFiles.ReadDir("templates") // it is part of the program
 	for _, f := range files {
 		if name := strings.TrimSuffix(f.Name(), ".html"); name != "layout" {
-			all[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+f.Name()))
+			all.pages[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+f.Name()))
 		}
 	}
 	return all
+}
+
+// template returns the page of that name, with links that begin with the path of the public address.
+func (s *Site) template(name string) *template.Template {
+	base := s.settings.base()
+	now := s.templates.Load()
+	if now.base != base {
+		now = parseTemplates(base)
+		s.templates.Store(now)
+	}
+	return now.pages[name]
+}
+
+// addressFuncs are what the templates can call for the addresses of pages below the path base.
+func addressFuncs(base string) template.FuncMap {
+	return template.FuncMap{
+		"at":    func(path string) string { return base + path },
+		"asset": func(name string) string { return base + "/assets/" + name + "?" + assetHashes[name] },
+		"query": func(path string, pairs ...any) (string, error) { return urlWithQuery(base+path, pairs...) },
+	}
 }
 
 // templateFuncs are what the templates can call. None returns HTML: all text of pages is escaped.
@@ -47,7 +73,7 @@ var templateFuncs = template.FuncMap{
 	"clock":    func(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 MST") },
 	"date":     func(t time.Time) string { return t.Format("Monday, 2 January 2006") },
 	"ago":      relativeTime,
-	"query":    urlWithQuery,
+	"local":    urlWithQuery,
 	"count":    countNoun,
 	"sentence": sentence,
 	"short":    shortID,
@@ -63,7 +89,6 @@ var templateFuncs = template.FuncMap{
 	"took": func(d pipeline.Duration) string {
 		return max(time.Duration(d).Round(time.Millisecond), time.Millisecond).String()
 	},
-	"asset":   func(name string) string { return "/assets/" + name + "?" + assetHashes[name] },
 	"removed": func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":   func(e pipeline.Event) bool { return e == pipeline.Added },
 	"view":    describeView,

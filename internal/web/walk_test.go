@@ -152,7 +152,9 @@ func newWalker(t *testing.T) *walker {
 		t.Fatal(err)
 	}
 	w := &walker{t: t, api: api, site: New(Options{API: api, Gauges: r.Gauges, Settings: new(Settings)}), rest: rest.New(r, rest.Options{Token: registry.NewSecret("a-token-of-rest")})}
-	w.session = w.site.sessions.begin(config.HashToken("acme"))
+	if w.session, err = api.Logins().Begin(config.HashToken("acme")); err != nil {
+		t.Fatal(err)
+	}
 	w.foreign = map[string]string{
 		foreignPage: unknownPage, "victim": "nobody", "tag-of-victim": "tag-of-nobody", "sink-of-victim": "sink-of-nobody", "keyword-of-victim": "keyword-of-nobody", hookOfOther: "http://127.0.0.1:9/hook-of-nobody",
 		flow.DocumentID(foreignPage, pipeline.View{}): flow.DocumentID(unknownPage, pipeline.View{}),

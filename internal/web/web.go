@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/config"
@@ -44,7 +45,8 @@ type Site struct {
 	settings *Settings
 	gauges   func() []flow.Gauge
 	mux      *http.ServeMux
-	sessions *sessions
+	// templates are parsed again when the path of the public address has changed.
+	templates atomic.Pointer[pageTemplates]
 	// crossOrigin refuses actions that another web site sent.
 	crossOrigin *http.CrossOriginProtection
 	// feedMu is held while a feed is made.
@@ -60,7 +62,8 @@ func New(o Options) *Site {
 		o.Gauges = func() []flow.Gauge { return nil }
 	}
 	o.Settings = cmp.Or(o.Settings, new(Settings))
-	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), parseSlots: make(parseSlots, maxParsedAtOnce), crossOrigin: http.NewCrossOriginProtection()}
+	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), parseSlots: make(parseSlots, maxParsedAtOnce), crossOrigin: http.NewCrossOriginProtection()}
+	s.templates.Store(atRoot)
 	for _, r := range routes {
 		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, r) })
 	}
@@ -101,7 +104,7 @@ var routes = []route{
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
 	{pattern: "GET /deliveries", scope: config.ScopeRead, template: "deliveries", show: showDeliveries},
 	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},
-	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: runAction},
+	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: runAction, timeout: fetchTimeout},
 }
 
 // contentSecurityPolicy is the Content-Security-Policy of all pages.
@@ -193,9 +196,9 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 	data, err := to.show(req)
 	if moved, ok := errors.AsType[*redirect](err); ok {
 		if moved.note != "" {
-			setNote(w, moved.note)
+			s.setNote(w, moved.note)
 		}
-		http.Redirect(w, r, moved.to, http.StatusSeeOther)
+		http.Redirect(w, r, s.settings.at(moved.to), http.StatusSeeOther)
 		return
 	}
 	if err != nil {
@@ -206,7 +209,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 		sent.send(w)
 		return
 	}
-	s.render(w, r, http.StatusOK, to.template, view{Bearer: bearer, Note: takeNote(w, r), Path: r.URL.Path, Data: data})
+	s.render(w, r, http.StatusOK, to.template, view{Bearer: bearer, Note: s.takeNote(w, r), Path: r.URL.Path, Data: data})
 }
 
 // statusOf returns the status of a page that shows err.
@@ -285,7 +288,7 @@ func (v view) All() bool { return v.Bearer != nil && v.Bearer.Clients() == nil }
 // render sends a page.
 func (s *Site) render(w http.ResponseWriter, r *http.Request, status int, name string, v view) {
 	var b bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
+	if err := s.template(name).ExecuteTemplate(&b, "layout", v); err != nil {
 		s.log.Error("a web page cannot be rendered", "page", r.URL.Path, "error", err)
 		http.Error(w, "This page cannot be rendered; the log says why.", http.StatusInternalServerError)
 		return

@@ -255,7 +255,7 @@ func TestTokens(t *testing.T) {
 // TestLogin: a session needs a valid token, is no token itself, and ends with the token or the logout.
 func TestLogin(t *testing.T) {
 	b := logIn(t, new(fake), "")
-	if r, body := b.post(t, "/login", url.Values{"token": {"wrong"}, "back": {"/page?url=x"}}); r.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "not valid") {
+	if r, body := b.post(t, "/login", url.Values{"token": {"wrong"}, "back": {"/page?url=x"}}); r.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "neither a valid token nor the password") {
 		t.Errorf("a wrong token: got %s %s", r.Status, body)
 	}
 	for back, want := range map[string]string{"/page?url=x": "/page?url=x", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/", "": "/"} {

@@ -20,9 +20,9 @@ type Current struct {
 	Previous    uint64    `json:"previous,omitempty"` // the version that it was compared with, if any
 	Time        time.Time `json:"time"`               // of the check that found it
 	Title       string    `json:"title,omitempty"`
-	Language    string    `json:"language,omitempty"`    // a BCP 47 tag
+	Language    string    `json:"language,omitempty"`     // a BCP 47 tag
 	ContentType string    `json:"content_type,omitempty"` // of the page, a media type
-	Hash        string    `json:"hash"`                  // differs where the text or its structure does
+	Hash        string    `json:"hash"`                   // differs where the text or its structure does
 	// Text is the text, see PlainText. The offsets in the change that made the version are bytes of it.
 	Text string `json:"text"`
 	// Truncated says that Text is only the beginning of the text, which is too large for a record.

@@ -1,5 +1,5 @@
 // All pages work without this script. It writes times in the time zone of the reader, goes on with a
-// search, and says on the list of changes that there are new ones.
+// search, and says that there are new changes.
 "use strict";
 
 for (const t of document.querySelectorAll("time[datetime]")) {
@@ -10,17 +10,18 @@ for (const t of document.querySelectorAll("time[datetime]")) {
 const further = document.querySelector("a[data-further]");
 if (further) location.replace(further.href);
 
+// The title of the tab counts the changes that somebody is told of while the page is open.
 const live = document.getElementById("live");
 if (live && window.EventSource && !location.search.includes("cursor=")) {
-  let n = 0;
-  new EventSource("/events?type=change").addEventListener("change", () => {
-    n++;
-    const show = document.createElement("a");
-    show.href = location.href;
-    show.textContent = n === 1 ? "1 new change" : n + " new changes";
-    live.replaceChildren(show);
+  const told = new Set();
+  new EventSource(new URL("../events?type=notification", document.currentScript.src)).addEventListener("notification", (event) => {
+    const { page, document: part, notification } = JSON.parse(event.data);
+    if (notification.status !== "ok" || !notification.version) return;
+    told.add(page + " " + part + " " + notification.version);
+    const show = live.querySelector("a");
+    show.textContent = told.size === 1 ? "1 new change" : told.size + " new changes";
     live.hidden = false;
-    document.title = "(" + n + ") " + document.title.replace(/^\(\d+\) /, "");
+    document.title = "(" + told.size + ") " + document.title.replace(/^\(\d+\) /, "");
   });
 }
 
