@@ -238,7 +238,7 @@ func (f receiverField) Help() string {
 func (f receiverField) Preset() string { return plainDoc(f.Default) }
 
 // markdownEscape matches a character that Markdown would take for markup.
-var markdownEscape = regexp.MustCompile(`\\([^\w\s])`)
+var markdownEscape = regexp.MustCompile(`\\([[:punct:]])`)
 
 // plainDoc returns a description in Markdown as text.
 func plainDoc(markdown string) string {

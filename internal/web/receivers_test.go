@@ -32,9 +32,9 @@ func TestReceiverForm(t *testing.T) {
 	}
 	const secret = "https://example.com/a-secret"
 	form := url.Values{"kind": {"hook"}, "sink": {"mine"}, "o.url": {secret}, "o.to": {"a\r\nb"}, "keep": {"url"}, "paused": {"yes"}, "o.unknown": {"x"}}
-	b.sinks.err = errors.Join(&pipeline.FieldError{Field: "options.to", Reason: "b is nobody"}, &pipeline.FieldError{Field: "options.url", Reason: "it is closed"}, &pipeline.FieldError{Field: "sink", Reason: "no"})
+	b.sinks.err = errors.Join(&pipeline.FieldError{Field: "options.to", Reason: "b is nobody"}, &pipeline.FieldError{Field: "options.url", Reason: "it is closed"}, &pipeline.FieldError{Field: "sink", Reason: "not this one"})
 	r, body := b.post(t, "/receiver", form)
-	if r.StatusCode != http.StatusOK || !strings.Contains(body, "B is nobody.") || !strings.Contains(body, "It is closed.") || !strings.Contains(body, "No.") || strings.Contains(body, secret) || !strings.Contains(body, "2 mistakes stand") {
+	if r.StatusCode != http.StatusOK || !strings.Contains(body, "B is nobody.") || !strings.Contains(body, "It is closed.") || !strings.Contains(body, "Not this one.") || strings.Contains(body, secret) || !strings.Contains(body, "2 mistakes stand") {
 		t.Errorf("mistakes: %s %s", r.Status, body)
 	}
 	b.sinks.err = nil
