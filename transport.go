@@ -112,8 +112,8 @@ func topology(extra []consumer) map[string]local.Topic {
 		// What index makes of a message, diff and match handle in the same transaction.
 		flow.TopicSnapshots:     {Chained: flow.GroupDiff, Private: true},
 		flow.TopicSubscriptions: {Chained: flow.GroupMatch},
-		flow.TopicChanges:       {Chained: flow.GroupMatch},
-		flow.TopicCurrent:       {Table: true},
+		flow.TopicChanges:       {Chained: flow.GroupMatch, Outlet: true},
+		flow.TopicCurrent:       {Table: true, Outlet: true},
 		flow.TopicDead:          {Feedback: true},
 		flow.TopicHealth:        {Feedback: true},
 		flow.TopicSweeps:        {Feedback: true},

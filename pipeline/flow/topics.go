@@ -133,6 +133,9 @@ type Topic struct {
 	// Table says that only the last message of each key counts, and none of a key whose last message has no body. A
 	// transport keeps that one and may drop the others. It need not publish the topic; see Transport.Publishes.
 	Table bool
+	// Outlet says that the log of the topic is for other programs. Unless one of Groups reads it, it need not be divided
+	// into lanes.
+	Outlet bool
 	// Feedback says that a handler may publish to this topic what an earlier handler of the same
 	// cycle consumes. So that a cycle cannot deadlock, handlers never wait for room in it.
 	Feedback bool
@@ -194,6 +197,9 @@ func (t Topic) HasLog() bool { return !t.Private }
 
 // ReadBy reports whether group reads the log of the topic: it is not Chained.
 func (t Topic) ReadBy(group string) bool { return group != t.Chained }
+
+// IsOutlet reports whether only other programs read the log of the topic.
+func (t Topic) IsOutlet() bool { return t.Outlet && !slices.ContainsFunc(t.Groups, t.ReadBy) }
 
 // KeyName returns the name of a value that each key has for which group keeps state, and "" if there is
 // no such name.

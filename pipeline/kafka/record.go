@@ -29,7 +29,7 @@ const headerUUID = "_watermill_message_uuid"
 // output is a message to be published to a lane.
 type output struct {
 	topic   string // without the prefix
-	lane    int
+	lane    int    // or admin.AnyPartition
 	key     string
 	payload []byte
 	headers iter.Seq2[string, string] // the key among them
@@ -53,6 +53,9 @@ var _ engine.Outputs[output] = outputs{}
 func (p outputs) Lanes() int { return p.t.lanes }
 
 func (p outputs) Output(m flow.Message) output {
+	if topic := p.t.declaredTopic(m.Topic); topic.IsOutlet() && !topic.Table && m.Key != "" {
+		return p.OutputTo(m, admin.AnyPartition)
+	}
 	return p.OutputTo(m, client.PartitionOf(cmp.Or(m.Key, m.ID), p.t.lanes))
 }
 

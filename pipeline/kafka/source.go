@@ -249,12 +249,16 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
+	partitions, err := retryWhileAway(ctx, t, func() ([]int32, error) { return c.Partitions(t.cfg.Prefix + topic) })
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", errors.Join(err, c.Close()))
+	}
 	out := make(chan flow.Message)
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
-	for lane := range t.lanes {
+	for _, partition := range partitions {
 		pc, err := retryWhileAway(ctx, t, func() (sarama.PartitionConsumer, error) {
-			return c.ConsumePartition(t.cfg.Prefix+topic, int32(lane), sarama.OffsetNewest)
+			return c.ConsumePartition(t.cfg.Prefix+topic, partition, sarama.OffsetNewest)
 		})
 		if err != nil {
 			stop()

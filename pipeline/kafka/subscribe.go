@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -17,10 +18,13 @@ import (
 // subscriber and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber { return t.subs.Subscriber(group) }
 
-// openConsumer creates the topic of c if it is missing.
+// openConsumer creates the topic of c if it is missing. It refuses a topic that is not divided into lanes.
 func (t *Transport) openConsumer(ctx context.Context, c consumer) error {
 	if t.ctx.Err() != nil {
 		return ErrClosed
+	}
+	if topic := t.declaredTopic(c.Topic); topic.IsOutlet() && topic.ReadBy(c.Group) {
+		return fmt.Errorf("kafka: topic %s is for other programs; add the group %q to its declaration at the start, as Router.Handle does", c.Topic, c.Group)
 	}
 	return t.ensureTopic(ctx, t.chain.HeadOf(c).Topic)
 }

@@ -79,7 +79,7 @@ func (c Connection) Close() error {
 const MaxRecord = 32 << 20
 
 // ProducerConfig returns the configuration of an idempotent producer that puts each message
-// into the partition that it names. It retries for a minute while the brokers are unreachable.
+// into the partition that it names, or that of its key if it names AnyPartition. It retries for a minute while the brokers are unreachable.
 func (c Config) ProducerConfig() (*sarama.Config, error) {
 	conf, err := c.Sarama()
 	if err != nil {
@@ -91,10 +91,36 @@ func (c Config) ProducerConfig() (*sarama.Config, error) {
 	p.Retry.Max, p.Retry.Backoff = 240, 250*time.Millisecond
 	p.Compression, p.CompressionLevel = sarama.CompressionZSTD, 1 // most records are packed already
 	p.MaxMessageBytes = client.MaxMessage
-	p.Partitioner = sarama.NewManualPartitioner
+	p.Partitioner = newPartitioner
+	// Partitions that are added to a topic are used after that time.
+	conf.Metadata.Full, conf.Metadata.RefreshFrequency = false, refreshFrequency
 	p.Return.Successes, p.Return.Errors = true, true
 	return conf, nil
 }
+
+// AnyPartition is the partition of a message that goes into that of its key, whatever partitions its topic has.
+const AnyPartition = -1
+
+// refreshFrequency is how often a producer asks which partitions there are.
+const refreshFrequency = time.Minute
+
+// partitioner is the manual partitioner, except for AnyPartition.
+type partitioner struct{ byKey sarama.Partitioner }
+
+func newPartitioner(topic string) sarama.Partitioner {
+	return partitioner{sarama.NewMurmur2Partitioner(topic)}
+}
+
+// Partition implements sarama.Partitioner.
+func (p partitioner) Partition(m *sarama.ProducerMessage, partitions int32) (int32, error) {
+	if m.Partition == AnyPartition {
+		return p.byKey.Partition(m, partitions)
+	}
+	return m.Partition, nil
+}
+
+// RequiresConsistency implements sarama.Partitioner: a partition whose leader is away is waited for.
+func (partitioner) RequiresConsistency() bool { return true }
 
 // txnLinger is how long a transactional producer collects records before it sends them. Without it Sarama
 // sends the first record of a transaction at once, alone, and then what arrived during that request, and so

@@ -42,11 +42,12 @@ func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
 	return f
 }
 
-// laneCount returns the number of partitions of the topics; if they differ, that of most of them.
+// laneCount returns the number of partitions of the topics that are divided into lanes; if they differ, that of most of
+// them.
 func (c Config) laneCount(specs []Spec, have map[string]Standing) int {
 	counts, most := make(map[int]int), 0
 	for _, spec := range specs {
-		if n := have[spec.Name].Partitions; n > 0 { // 0: it is missing, or was just made
+		if n := have[spec.Name].Partitions; n > 0 && !spec.Outlet { // 0: it is missing, or was just made
 			if counts[n]++; counts[n] > counts[most] {
 				most = n
 			}
@@ -55,14 +56,19 @@ func (c Config) laneCount(specs []Spec, have map[string]Standing) int {
 	return cmp.Or(most, c.Lanes)
 }
 
-// partitionProblems returns an error for each topic that has not as many partitions as there are lanes.
+// partitionProblems returns an error for each topic that has not as many partitions as it needs.
 func (c Config) partitionProblems(specs []Spec, have map[string]Standing, lanes int) (problems []error) {
 	for _, spec := range specs {
-		if n := have[spec.Name].Partitions; n > 0 && n != lanes {
+		if n := have[spec.Name].Partitions; n > 0 && n != lanes && !spec.mayHave(n, lanes) {
 			problems = append(problems, c.partitionCountError(spec, n, lanes))
 		}
 	}
 	return problems
+}
+
+// mayHave reports whether a topic with another number of partitions than there are lanes serves.
+func (s Spec) mayHave(partitions, lanes int) bool {
+	return s.Outlet && (!s.Compacted || partitions > lanes)
 }
 
 // Compare returns what is wrong with the topics of specs as they are now, for a process that knows them from before:
@@ -111,7 +117,7 @@ func (c Config) checkSettings(f *findings, spec Spec, s Standing) {
 // partitionCountError returns the error for a topic with another number of partitions than the others.
 func (c Config) partitionCountError(spec Spec, partitions, lanes int) error {
 	const why = "kafka: topic %s has %d partitions and the others have %d, but all need the same number"
-	if partitions < lanes && !spec.Compacted {
+	if partitions < lanes && (!spec.Compacted || spec.Outlet) {
 		return fmt.Errorf(why+"; mend it with: kafka-topics %s --alter --topic %s --partitions %d", spec.Name, partitions, lanes, c.Bootstrap(), spec.Name, lanes)
 	}
 	return fmt.Errorf(why+", and partitions cannot be removed; %s. If no process has ever run with these topics, delete this one instead: kafka-topics %s --delete --topic %s",

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -192,6 +193,38 @@ func TestPartitionsAddedToOneTopic(t *testing.T) {
 		have[name] = s
 	}
 	kafkatest.Refused(t, c.Compare(known, specs, have), "had 4 partitions at the last run and have 8 now", "start them with another topic_prefix")
+}
+
+// TestOutletsHaveTheirOwnPartitions: a topic for other programs has any number, and a compacted one no fewer than there
+// are lanes, since the partition of a key never changes.
+func TestOutletsHaveTheirOwnPartitions(t *testing.T) {
+	c := testConfig([]string{"127.0.0.1:9092"}, "p.")
+	c.Lanes = 4
+	specs := c.Specs(map[string]flow.Topic{
+		flow.TopicChanges: {Outlet: true, Groups: []string{flow.GroupMatch}, Chained: flow.GroupMatch}, flow.TopicCurrent: {Outlet: true, Table: true},
+		flow.TopicHealth: {Outlet: true, Groups: []string{flow.GroupHealth}}, flow.TopicDocuments: {},
+	})
+	for _, tt := range []struct {
+		topic      string
+		partitions int
+		want       string
+	}{
+		{"p.changes", 1, ""}, {"p.changes", 100, ""}, {"p.pages", 5, ""},
+		{"p.pages", 3, "kafka: topic p.pages has 3 partitions and the others have 4, but all need the same number; mend it with: kafka-topics"},
+		{"p.health", 5, "kafka: topic p.health has 5 partitions and the others have 4"},
+	} {
+		have := suitableTopics(c, specs)
+		known := InfoOf(have, 4)
+		alterStandings(func(s *Standing) { s.Partitions = tt.partitions }, tt.topic)(have)
+		got := c.inspect(specs, have)
+		err := errors.Join(got.problems...)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) || got.lanes != 4 {
+			t.Errorf("%s with %d partitions: got %d lanes, %v", tt.topic, tt.partitions, got.lanes, err)
+		}
+		if grown := c.Compare(known, specs, have); (grown == nil) != (err == nil) {
+			t.Errorf("%s with %d partitions while a process runs: %v", tt.topic, tt.partitions, grown)
+		}
+	}
 }
 
 func TestSpecs(t *testing.T) {

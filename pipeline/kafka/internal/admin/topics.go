@@ -54,6 +54,9 @@ type Spec struct {
 	Compacted bool
 	// Empty marks a topic to which nothing is written.
 	Empty bool
+	// Outlet marks a topic that only other programs read: it may have any number of partitions, and if it is Compacted
+	// at least as many as there are lanes. A key of a compacted one never changes its partition.
+	Outlet bool
 	// Ephemeral marks a topic whose records may be lost.
 	Ephemeral bool
 }
@@ -74,7 +77,7 @@ func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 			continue
 		}
 		if topics[name].Table {
-			all = append(all, Spec{Name: c.Prefix + name, Compacted: true, Settings: compacted()})
+			all = append(all, Spec{Name: c.Prefix + name, Compacted: true, Outlet: topics[name].IsOutlet(), Settings: compacted()})
 			continue
 		}
 		keep := defaultRetention
@@ -84,7 +87,7 @@ func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 		case name == flow.TopicDead, name == flow.TopicSubscriptions:
 			keep = longRetention
 		}
-		all = append(all, Spec{Name: c.Prefix + name, Ephemeral: topics[name].Ephemeral, Settings: map[string]string{
+		all = append(all, Spec{Name: c.Prefix + name, Ephemeral: topics[name].Ephemeral, Outlet: topics[name].IsOutlet(), Settings: map[string]string{
 			cleanupPolicy:   policyDelete,
 			maxMessageBytes: strconv.Itoa(client.MaxMessage),
 			retentionMs:     millis(keep),
