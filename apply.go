@@ -219,4 +219,3 @@ func (r *run) restoreOffline() error {
 
 // pageSet is a set of pages.
 type pageSet map[string]bool
-
