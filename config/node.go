@@ -30,6 +30,9 @@ var scalarTypes = map[reflect.Type]string{
 	reflect.TypeFor[rate]():               "a rate such as 1/s or 30/m",
 	reflect.TypeFor[registry.Size]():      "a size such as 256MB or 1GiB",
 	reflect.TypeFor[pipeline.Interval]():  `a duration such as 10s, 5m or 1h, two such as "10m to 24h", a cron line, or never`,
+	reflect.TypeFor[retryLimit]():         "a duration such as 12h or 30d, or never",
+	reflect.TypeFor[digestTime]():         `a duration such as 1h or a cron line such as "0 9 * * 1-5 Europe/Berlin"`,
+	reflect.TypeFor[share]():              "a share such as 50%",
 	reflect.TypeFor[pipeline.MinChange](): "a number of tokens such as 5, or a share of the text such as 2%",
 	reflect.TypeFor[pipeline.Amount]():    "a number such as 100",
 }

@@ -114,6 +114,16 @@ func parseScalar(s string, v any) (err error) {
 		*v = registry.Size(n)
 	case *pipeline.Interval:
 		*v, err = ParseInterval(s)
+	case *retryLimit:
+		var d time.Duration
+		d, err = pipeline.ParseRetry(s)
+		*v = retryLimit(d)
+	case *digestTime:
+		var g pipeline.Digest
+		g, err = pipeline.ParseDigest(s)
+		*v = digestTime(g)
+	case *share:
+		*v, err = parseShare(s)
 	case *pipeline.MinChange:
 		*v, err = pipeline.ParseMinChange(s)
 	case *pipeline.Amount:
@@ -176,19 +186,6 @@ func (t *failureLimit) decodeYAML(d *decoder, n ast.Node, path string) {
 // retryLimit is a duration, or "never", which is negative.
 type retryLimit time.Duration
 
-func (t *retryLimit) decodeYAML(d *decoder, n ast.Node, path string) {
-	s, ok := d.expandedValue(n)
-	if !ok {
-		return
-	}
-	parsed, err := pipeline.ParseRetry(s)
-	if err != nil {
-		d.failNode(n, "%s: %v", path, err)
-		return
-	}
-	*t = retryLimit(parsed)
-}
-
 // decodeDigest fills g from a duration or a cron line, or from a mapping of that, every, and max.
 func (d *decoder) decodeDigest(n ast.Node, g *pipeline.Digest, path string) {
 	var m struct {
@@ -231,44 +228,19 @@ func (d *decoder) decodeExpire(n ast.Node, e *pipeline.Expire, path string) {
 // digestTime is a duration or a cron line.
 type digestTime pipeline.Digest
 
-func (t *digestTime) decodeYAML(d *decoder, n ast.Node, path string) {
-	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, `%s must be a duration such as 1h or a cron line such as "0 9 * * 1-5 Europe/Berlin", not %s`, path, describeNode(n))
-		return
-	}
-	s, ok := d.expandedValue(n)
-	if !ok {
-		return
-	}
-	parsed, err := pipeline.ParseDigest(s)
-	if err != nil {
-		d.failNode(n, "%s: %v", path, err)
-		return
-	}
-	*t = digestTime(parsed)
-}
-
 // share is a part of a whole, written in per cent.
 type share float64
 
-func (p *share) decodeYAML(d *decoder, n ast.Node, path string) {
-	s, ok := d.expandedValue(n)
-	if !ok {
-		return
-	}
+func parseShare(s string) (share, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	f, err := strconv.ParseFloat(number, 64)
 	if !percent || err != nil || !(f > 0 && f <= 100) {
-		d.failNode(n, "%s: %q is not a share; write a number above 0, up to 100, and %%, such as 50%%", path, s)
-		return
+		return 0, fmt.Errorf("%q is not a share; write a number above 0, up to 100, and %%, such as 50%%", s)
 	}
-	*p = share(f / 100)
+	return share(f / 100), nil
 }
 
 var (
-	_ yamlDecoder = (*share)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)
 	_ yamlDecoder = (*failureLimit)(nil)
-	_ yamlDecoder = (*retryLimit)(nil)
-	_ yamlDecoder = (*digestTime)(nil)
 )

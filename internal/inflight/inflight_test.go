@@ -214,15 +214,3 @@ func TestHandlingGoesOnWithoutTheFile(t *testing.T) {
 		t.Errorf("%d were handled, log %s", n, &log)
 	}
 }
-
-func BenchmarkHandle(b *testing.B) {
-	l, err := Open(filepath.Join(b.TempDir(), "inflight"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if err := l.Handle(b.Context(), KeyOf("group", "STORE/topic/1/12345"), func() error { return nil }); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

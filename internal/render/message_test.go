@@ -142,24 +142,6 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// BenchmarkOf lays out a digest of many differences, of which few fit.
-func BenchmarkOf(b *testing.B) {
-	for _, size := range []int{100, 10_000} {
-		b.Run(fmt.Sprintf("diffs=%d", size), func(b *testing.B) {
-			n := testMessage()
-			n.Diffs = nil
-			for i := range size {
-				text := fmt.Sprintf("Argus%d was seen", i)
-				n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: fmt.Sprintf("argus%d", i), Text: text, Snippet: "... " + text + " ...", Offset: i})
-			}
-			for b.Loop() {
-				MessageOf(n, Budget{Total: 4000})
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(size), "µs/diff")
-		})
-	}
-}
-
 // TestTestMessage checks that nobody takes a message that was sent by hand for news.
 func TestTestMessage(t *testing.T) {
 	n := pipeline.Notification{Status: pipeline.StatusOK, Type: pipeline.NotificationTypeTest, URL: "https://example.com/",

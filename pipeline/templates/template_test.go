@@ -379,17 +379,6 @@ const benchmarkTemplate = `*{{.title}}* {{.url}}
 {{range .diffs}}{{if eq .event "added"}}+{{else}}-{{end}} *{{.keyword}}*: {{.snippet | trunc 200}}
 {{end}}{{.reason}}`
 
-// One notification of two differences, with its data.
-func BenchmarkRender(b *testing.B) {
-	t, n := compileTemplate(b, benchmarkTemplate), render.Samples()[0].Notification
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ok := t.RenderFor(b.Context(), n, render.Mrkdwn); !ok {
-			b.Fatal("it failed")
-		}
-	}
-}
-
 // The same with text/template as it comes, on data that is there already.
 func BenchmarkBare(b *testing.B) {
 	t, d := template.Must(template.New("").Funcs(functions).Parse(benchmarkTemplate)), templateData(render.Samples()[0].Notification)
@@ -399,14 +388,5 @@ func BenchmarkBare(b *testing.B) {
 		if err := t.Execute(&s, d); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// The layout alone that a template takes the place of.
-func BenchmarkData(b *testing.B) {
-	n := render.Samples()[0].Notification
-	b.ReportAllocs()
-	for b.Loop() {
-		templateData(n)
 	}
 }

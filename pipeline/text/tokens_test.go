@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/text/stemmers"
 )
 
 func tokenTexts(s string) []string {
@@ -350,35 +349,5 @@ func BenchmarkAnalyze(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-func BenchmarkDetect(b *testing.B) {
-	for _, size := range []int{200, 20 << 10, pipeline.MaxText} {
-		for _, name := range []string{"english", "russian", "chinese", "one line", "full stop"} {
-			content := benchTexts(size)[name]
-			b.Run(fmt.Sprintf("%s/%dB", name, size), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					Detect(content)
-				}
-			})
-		}
-	}
-}
-
-func BenchmarkTerm(b *testing.B) {
-	content := benchTexts(20 << 10)["french"]
-	d := Analyze(content)
-	for _, f := range []Form{0, FormCase, FormStem, FormStem | FormMarks} {
-		b.Run(fmt.Sprint(f), func(b *testing.B) {
-			n := NewLanguages(stemmers.French).Normalizer("fr")
-			b.SetBytes(int64(len(content)))
-			for b.Loop() {
-				for i := range d.Tokens {
-					n.Term(d.Text(i), f)
-				}
-			}
-		})
 	}
 }

@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,37 +23,6 @@ func benchPage() Page {
 		},
 		ETag: `"5e8b-60c1d2f3a4b5c"`, BodyHash: text.Hash("body"),
 		Documents: []Document{{ID: whole, N: 17, TextHash: text.Hash("text"), Subscriptions: 3}},
-	}
-}
-
-func BenchmarkPageCodec(b *testing.B) {
-	p := benchPage()
-	b.ReportAllocs()
-	size := 0
-	for b.Loop() {
-		v, err := encode(p.stored(1))
-		if err != nil {
-			b.Fatal(err)
-		}
-		var q storedProgress
-		if err := decode(v, &q); err != nil {
-			b.Fatal(err)
-		}
-		size = len(v)
-	}
-	b.ReportMetric(float64(size), "B/page")
-}
-
-func BenchmarkApplyUnchanged(b *testing.B) {
-	p := benchPage()
-	ev := event{URL: page, Now: t0.Add(time.Second), Rules: rules{MinInterval: 10 * time.Second, Keep: retention{Versions: 10}}, Do: outcome{Outcome: flow.Outcome{
-		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: flow.OutcomeUnchanged, Against: p.BodyHash,
-	}}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, out := apply(&p, ev); len(out) == 0 {
-			b.Fatal("dropped")
-		}
 	}
 }
 
@@ -140,36 +108,6 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkVersion is a whole check that finds a new text of 20 KB, 1 % of whose words changed.
-func BenchmarkVersion(b *testing.B) {
-	content := strings.Repeat("The stock of the shop is counted every evening by those who work there, and it was never as large.\n", 200)
-	c := newChecker(b)
-	body, err := json.Marshal(flow.SubscribeCommand{Origin: "api", Subscription: sub("c", pipeline.View{})})
-	if err != nil {
-		b.Fatal(err)
-	}
-	m := flow.Message{ID: "m", Key: page, Type: flow.TypeSubscribe, Position: "p", Body: body}
-	if err := c.store.Handle(context.Background(), c.stage, m); err != nil {
-		b.Fatal(err)
-	}
-	c.next()
-	var outcomes [2]flow.Outcome
-	for i, t := range []string{content, strings.Replace(content, "stock", "store", 40)} {
-		outcomes[i] = flow.Outcome{Parts: 1, Document: whole, Kind: flow.OutcomeRead, TextHash: text.Hash(t), Packed: flow.PackText(t)}
-	}
-	n := 0
-	b.SetBytes(int64(len(content)))
-	b.ReportAllocs()
-	for b.Loop() {
-		c.answer(outcomes[n%2])
-		c.next()
-		n++
-	}
-	if got := c.page(); got.Documents[0].N != uint64(n) {
-		b.Fatalf("got %+v, want %d versions", got.Documents, n)
-	}
-}
-
 func TestMostlyNew(t *testing.T) {
 	words := func(from, to int) string {
 		var b strings.Builder
@@ -195,17 +133,6 @@ func TestMostlyNew(t *testing.T) {
 	} {
 		if got := differBy(c.old, c.new, mostlyNew); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-func BenchmarkMostlyNew(b *testing.B) {
-	old := strings.Repeat("The stock of the shop is counted every evening by those who work there, and it was never as large.\n", 200)
-	changed := strings.Replace(old, "stock", "store", 40)
-	b.SetBytes(int64(len(old) + len(changed)))
-	for b.Loop() {
-		if differBy(old, changed, mostlyNew) {
-			b.Fatal("got true")
 		}
 	}
 }

@@ -25,39 +25,6 @@ func (b *bench) woken(at time.Time) {
 	}
 }
 
-// TestPauseWithAnEnd: each pause ends at its own time, and the one without an end stays.
-func TestPauseWithAnEnd(t *testing.T) {
-	b := newBench(t)
-	for _, client := range []string{"day", "week", "ever"} {
-		b.subscribe(client, pipeline.View{})
-	}
-	b.read("A")
-	day, week := t0.AddDate(0, 0, 1), t0.AddDate(0, 0, 7)
-	b.pauseUntil("week", week)
-	b.pauseUntil("day", day)
-	b.pauseUntil("ever", time.Time{})
-	if w := one[wakeAt](b); !b.p.Rests() || !w.Time.Equal(day) {
-		t.Fatalf("got %+v and a wake at %v, want a page that rests until %v", b.p, w.Time, day)
-	}
-	b.woken(day.Add(-time.Minute))
-	if len(b.standing("")) > 0 {
-		t.Fatal("a pause ended too early")
-	}
-	b.woken(day)
-	if got := stamps(b); len(b.standing("")) != 1 || len(b.standing("day")) != 1 {
-		t.Fatalf("got %q, want the one that was paused for a day", got)
-	}
-	one[requestCheck](b)
-	b.read("B")
-	if w := one[wakeAt](b); w.Time.After(week) {
-		t.Errorf("the next wake is at %v, behind the end of a pause", w.Time)
-	}
-	b.woken(week)
-	if len(b.standing("")) != 2 || len(b.standing("week")) != 1 || !b.p.PauseEnd.IsZero() {
-		t.Errorf("got %+v and %v, want the one that was paused for a week", b.standing(""), b.p.PauseEnd)
-	}
-}
-
 // TestPauseIsReplaced: another pause sets another end, a resume ends it, and the wake of the one
 // before does nothing.
 func TestPauseIsReplaced(t *testing.T) {

@@ -99,25 +99,6 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkBuild indexes subscriptions of three keywords each.
-func BenchmarkBuild(b *testing.B) {
-	for _, n := range []int{30, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			names, subs := make([]string, n), make([]pipeline.Subscription, n)
-			for i := range subs {
-				names[i], subs[i] = fmt.Sprint(i), keywords(fmt.Sprintf("word%d", i), fmt.Sprintf("out of word%d", i%100), "argus")
-			}
-			langs := text.NewLanguages()
-			for b.Loop() {
-				x := newIndex("en", langs)
-				for i := range subs {
-					x.add(names[i], subs[i])
-				}
-			}
-		})
-	}
-}
-
 // fineGroup returns the coarse group g as a group of windows, one for each block.
 func fineGroup(g flow.Group) flow.Group {
 	fine := flow.Group{Moved: g.Moved}

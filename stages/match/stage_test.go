@@ -395,3 +395,11 @@ func TestMadeChange(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// heapSize is how many bytes are in use.
+func heapSize() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -167,6 +167,12 @@ func startRouter(t *testing.T, cfg vokter.Config) (r *vokter.Router, stop func()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r, startInBackground(t, r)
+}
+
+// startInBackground returns when r runs; stop ends it.
+func startInBackground(t *testing.T, r *vokter.Router) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -175,7 +181,7 @@ func startRouter(t *testing.T, cfg vokter.Config) (r *vokter.Router, stop func()
 	case err := <-ended:
 		t.Fatalf("Run: %v", err)
 	}
-	return r, sync.OnceFunc(func() {
+	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)

@@ -30,18 +30,11 @@ func startPreview(t *testing.T, subs ...pipeline.Subscription) (*vokter.Router, 
 	for i := range subs {
 		subs[i].URL = pages.URL
 	}
-	r, err := vokter.New(vokter.Config{Sinks: map[string]pipeline.Sink{"phone": discardSink{}}, Subscriptions: subs, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
+	r, stop := startRouter(t, vokter.Config{
+		Sinks: map[string]pipeline.Sink{"phone": discardSink{}}, Subscriptions: subs,
+		Fetch: vokter.FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 	})
-	<-r.Running()
+	t.Cleanup(stop)
 	return r, pages
 }
 

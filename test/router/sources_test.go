@@ -179,25 +179,6 @@ func ingest(t *testing.T, transport *local.Transport, body []byte, headers ...st
 	}
 }
 
-// startInBackground runs r until stop is called.
-func startInBackground(t *testing.T, r *vokter.Router) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Running():
-	case err := <-ended:
-		t.Fatalf("Run: %v", err)
-	}
-	return func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	}
-}
-
 // bodyCollector keeps the bodies of a topic's messages.
 type bodyCollector[T any] struct {
 	mu  sync.Mutex

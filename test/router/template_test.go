@@ -110,20 +110,11 @@ func TestNotificationsLink(t *testing.T) {
 	}))
 	defer pages.Close()
 	out := make(channelSink, 16)
-	r, err := vokter.New(vokter.Config{
+	_, stop := startRouter(t, vokter.Config{
 		PublicURL: "https://vokter.example.com", Sinks: map[string]pipeline.Sink{"out": out}, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Rate: 1000},
 		Subscriptions: []pipeline.Subscription{{URL: pages.URL, Sinks: []string{"out"}}}, Every: &fast,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	defer func() {
-		cancel()
-		<-ended
-	}()
+	defer stop()
 	page, err := pageurl.Canonical(pages.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -125,19 +125,6 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-func BenchmarkBare(b *testing.B) {
-	body := benchPage()
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber()
-		for _, err := d.Token(); err == nil; {
-			_, err = d.Token()
-		}
-	}
-}
-
 func TestItems(t *testing.T) {
 	const offers = `{"page": 1, "offers": [{"name": "Lamp", "id": 7}, {"name": "Chair", "url": "/chair"}, {"name": "Shelf", "id": null}]}`
 	all := []string{"7 \x02id: 7\nname: Lamp\n\x03", "/chair \x02name: Chair\nurl: /chair\n\x03", " \x02id: null\nname: Shelf\n\x03"}
