@@ -246,7 +246,9 @@ func plainDoc(markdown string) string {
 }
 
 // IsAddress reports whether f is an address, which is seen while it is typed, unlike a token.
-func (f receiverField) IsAddress() bool { return strings.Contains(f.Name, "url") || f.Name == "homeserver" }
+func (f receiverField) IsAddress() bool {
+	return strings.Contains(f.Name, "url") || f.Name == "homeserver"
+}
 
 // Fields returns the fields of the form: those that most people set, or the rare ones.
 func (v receiverView) Fields(rare bool) []receiverField {
