@@ -44,12 +44,13 @@ type receivingKeys struct {
 		To    string        `yaml:"to"`
 		After time.Duration `yaml:"after"`
 	} `yaml:"fallback"`
+	Paused bool `yaml:"paused"`
 }
 
 // toPipeline returns r as package pipeline has it.
 func (r receivingKeys) toPipeline() pipeline.Receiving {
 	return pipeline.Receiving{
-		GroupBy: r.GroupBy, GroupWait: r.GroupWait, Quiet: r.Quiet, Fallback: r.Fallback.To, FallbackAfter: r.Fallback.After,
+		GroupBy: r.GroupBy, GroupWait: r.GroupWait, Quiet: r.Quiet, Fallback: r.Fallback.To, FallbackAfter: r.Fallback.After, Paused: r.Paused,
 	}
 }
 
@@ -73,6 +74,8 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 			d.decodeValue(value, reflect.ValueOf(&s.receiving.Quiet).Elem(), joinPath(path, key))
 		case key == "fallback":
 			d.decodeValue(value, reflect.ValueOf(&s.receiving.Fallback).Elem(), joinPath(path, key))
+		case key == "paused":
+			d.decodeValue(value, reflect.ValueOf(&s.receiving.Paused).Elem(), joinPath(path, key))
 		case s.kind != "":
 			d.failNode(keyNode, "%s has a second key %q; a sink has one kind, here %s, and may have %s", path, key, s.kind, strings.Join(keysBesideKind, ", "))
 		default:
@@ -85,7 +88,7 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 }
 
 // keysBesideKind are the keys that a sink may have beside its kind.
-var keysBesideKind = []string{"rate", "timeout", "group_by", "group_wait", "quiet", "fallback"}
+var keysBesideKind = []string{"rate", "timeout", "group_by", "group_wait", "quiet", "fallback", "paused"}
 
 // decodeKind reads one kind of what, a sink or a source, and its options.
 func (s *sinkEntry) decodeKind(d *decoder, n ast.Node, path, what, example string) {
@@ -173,7 +176,7 @@ func (d *decoder) buildSinks(f *yamlFile, reg *registry.Registry, log *slog.Logg
 		path = joinPath(path, entry.kind)
 		from.positions.set(path, positionOf(entry.kindKey))
 		from.digest.Reset()
-		_, _ = fmt.Fprintf(from.digest, "%s %s", entry.kind, entry.config.String())
+		_, _ = fmt.Fprintf(from.digest, "%s %s %t", entry.kind, entry.config.String(), entry.receiving.Paused)
 		decode := from.pluginDecode(entry.config, path)
 		sink, err := build(func(options any) error {
 			err := decode(options)

@@ -61,7 +61,7 @@ func TestReceivingMistakes(t *testing.T) {
 		"team: {route: {routes: [{to: mail}, {to: pager}]}}":                                   "sinks.team.route.routes[0]: it has no conditions",
 		"team: {route: {routes: [{when: {days: [monday]}, to: mail}]}}":                        `sinks.team.route.routes[0].when.days: "monday" is not a day`,
 		"team: {route: {routes: [{when: {host: '['}, to: mail}]}}":                             "sinks.team.route.routes[0].when.host",
-		"chat: {fake: {url: x}, fallbck: {to: mail, after: 1m}}":                               "may have rate, timeout, group_by, group_wait, quiet, fallback",
+		"chat: {fake: {url: x}, fallbck: {to: mail, after: 1m}}":                               "may have rate, timeout, group_by, group_wait, quiet, fallback, paused",
 	} {
 		if _, err := parseSinks("  " + sinks + "\n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", sinks, err, want)

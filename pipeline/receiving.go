@@ -50,6 +50,8 @@ type Receiving struct {
 	// FallbackAfter, and those that this one refuses. Empty means none.
 	Fallback      string
 	FallbackAfter time.Duration
+	// Paused holds all notifications for the sink back until it is not paused any more.
+	Paused bool
 }
 
 // Validate returns all that is wrong with r as joined FieldErrors, or nil.

@@ -44,6 +44,8 @@ const (
 	// inFlightCheckAfter is when a wake checks on an attempt in flight. It matters only if the result
 	// was lost.
 	inFlightCheckAfter = 2 * time.Minute
+	// pausedCheckAfter is when a paused receiver is looked at again. A reload that ends the pause does not wait for it.
+	pausedCheckAfter = time.Hour
 	// pruneInterval is how often old records are removed; pruneMoreAfter is when the rest of a large
 	// prune follows.
 	pruneInterval  = 24 * time.Hour
@@ -91,6 +93,8 @@ type Policy struct {
 	sparse bool
 	// pass says when pending notifications are passed on to other sinks.
 	pass passPolicy
+	// paused says that no attempt begins.
+	paused bool
 }
 
 // passPolicy says whether a receiver passes its notifications on to other sinks.

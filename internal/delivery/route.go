@@ -15,6 +15,7 @@ import (
 func (w *unitOfWork) applySettings(s *settings) {
 	w.policy = s.policy
 	w.receiving = s.policy.Receivers[w.key]
+	w.policy.paused = w.receiving.Paused
 	if route, ok := registry.RouteOf(w.d.cfg.sink(s, w.key)); ok {
 		w.route = route
 		w.policy.pass = passPolicy{isRoute: true}

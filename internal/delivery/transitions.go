@@ -69,7 +69,7 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 		acts = append(acts, pruneRecords{Before: at.Add(-p.Remember)})
 		q.PruneAt = at.Add(pruneInterval)
 	}
-	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
+	if q.Pending() > 0 && !q.InFlight && !more && !p.paused && !at.Before(q.Due) {
 		q.detectStandstill(at)
 		q.Attempt++
 		q.InFlight, q.AttemptBegan = true, at
@@ -149,6 +149,8 @@ func (p Policy) pendingWake(q *Queue, at time.Time, more bool) scheduleWake {
 		return scheduleWake{At: at.Add(inFlightCheckAfter), AtStart: true}
 	case more:
 		return scheduleWake{At: at, AtStart: true}
+	case p.paused:
+		return scheduleWake{At: at.Add(pausedCheckAfter), AtStart: true}
 	default:
 		due := q.Due
 		if start := p.fallbackAt(*q); start.After(at) {
