@@ -65,6 +65,8 @@ type Options struct {
 	Allow []netip.Prefix
 	// Data is the data directory, instead of the one in the file.
 	Data string
+	// Receivers is read in place of the file ReceiversFile in the data directory, unless it is nil.
+	Receivers []byte
 	// Named is called with each file that the configuration names, such as a token_file. Default:
 	// it is not called.
 	Named func(path string)

@@ -47,12 +47,16 @@ func (d *decoder) addMoreSinks(f *yamlFile, o Options) []*decoder {
 	}
 	if f.Data != "" {
 		o.Named(stored)
-		if _, err := os.Stat(stored); !errors.Is(err, fs.ErrNotExist) {
-			if data, err := readFile(stored); err == nil {
-				add(stored, data)
-			} else {
-				d.report(&Error{File: stored, Message: err.Error()})
+		data, err := o.Receivers, error(nil)
+		if data == nil {
+			if data, err = os.ReadFile(stored); errors.Is(err, fs.ErrNotExist) {
+				data, err = nil, nil
 			}
+		}
+		if err != nil {
+			d.report(&Error{File: stored, Message: err.Error()})
+		} else if data != nil {
+			add(stored, data)
 		}
 	}
 	if _, known := o.Registry.LookupSink(Inbox); known && f.Listen != "" {

@@ -207,6 +207,35 @@ func (c *Client) TestSink(ctx context.Context, sink string) (t SinkTest, err err
 	return t, c.post(ctx, "/sinks/test", SinkRef{sink}, &t)
 }
 
+// SinkKinds returns the kinds of sinks that PutSink takes.
+func (c *Client) SinkKinds(ctx context.Context) ([]SinkKind, error) {
+	var k SinkKinds
+	err := c.get(ctx, "/sinks/kinds", nil, &k)
+	return k.Kinds, err
+}
+
+// Sinks returns the sinks that were made at run time, without their secrets.
+func (c *Client) Sinks(ctx context.Context) ([]Sink, error) {
+	var s Sinks
+	err := c.get(ctx, "/sinks", nil, &s)
+	return s.Sinks, err
+}
+
+// PutSink makes a sink, or replaces one that was made at run time.
+func (c *Client) PutSink(ctx context.Context, s Sink) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = c.send(ctx, http.MethodPut, "/sinks", bytes.NewReader(b), nil)
+	return err
+}
+
+// RemoveSink removes a sink that was made at run time and that no subscription names.
+func (c *Client) RemoveSink(ctx context.Context, sink string) error {
+	return c.post(ctx, "/sinks/remove", SinkRef{sink}, nil)
+}
+
 // SetPassword sets the password of the web page. An empty one removes it.
 func (c *Client) SetPassword(ctx context.Context, password string) error {
 	return c.post(ctx, "/password", Password{password}, nil)

@@ -167,6 +167,41 @@ type Target struct {
 	Client string `json:"client,omitempty"`
 }
 
+// SinkKind describes a kind of sink.
+type SinkKind struct {
+	Kind   string      `json:"kind"`
+	Doc    string      `json:"doc" doc:"What it does."`
+	Fields []SinkField `json:"fields"`
+}
+
+// SinkField describes an option of a kind of sink.
+type SinkField struct {
+	Name     string `json:"name"`
+	Type     string `json:"type" doc:"In words, such as string, secret, true or false, or list of strings."`
+	Required bool   `json:"required,omitempty"`
+	Default  string `json:"default,omitempty" doc:"In words; empty: none."`
+	Doc      string `json:"doc" doc:"In Markdown."`
+}
+
+// SinkKinds are the kinds of sinks that can be made at run time.
+type SinkKinds struct {
+	Kinds []SinkKind `json:"kinds"`
+}
+
+// Sink is a sink that was made at run time.
+type Sink struct {
+	Sink    string            `json:"sink" doc:"Its name."`
+	Kind    string            `json:"kind"`
+	Options map[string]string `json:"options" doc:"Its options as text. A list has an entry on each line, a mapping a line such as name: value, a list of mappings is YAML. A secret is never returned."`
+	Secrets []string          `json:"secrets,omitempty" doc:"The secrets that are set. One that a new version of the sink lacks in options and has here is kept."`
+	Paused  bool              `json:"paused,omitempty" doc:"Whether its notifications wait."`
+}
+
+// Sinks are the sinks that were made at run time.
+type Sinks struct {
+	Sinks []Sink `json:"sinks"`
+}
+
 // Password is the password of the web page.
 type Password struct {
 	Password string `json:"password"`

@@ -72,6 +72,8 @@ type app struct {
 	alter func(*vokter.Config)
 	// onFile is called with each file that a configuration names. It may be nil.
 	onFile func(path string)
+	// receivers is read in place of the file of receivers, unless it is nil.
+	receivers []byte
 	// demoInterval is the time between two changes of the demo's page.
 	demoInterval time.Duration
 	// configTicks has a value when the configuration is to be checked for changes. Nil means every

@@ -50,6 +50,7 @@ type listenSettings struct {
 	web    *web.Settings
 	slack  *slackapp.Settings
 	logins *manage.Logins
+	sinks  manage.SinkStore
 	// announced is called with the address when the pipeline works.
 	announced func(addr string)
 }
@@ -73,7 +74,7 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 		return nil, err
 	}
 	cfg.Logger.Info("listening", "address", on.Addr().String())
-	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access, Logins: at.logins})
+	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access, Logins: at.logins, Sinks: at.sinks})
 	if err != nil {
 		return nil, errors.Join(err, on.Close())
 	}

@@ -35,7 +35,9 @@ type reloader struct {
 	hangups <-chan os.Signal
 	// ticks has a value when the file is to be checked for changes.
 	ticks <-chan time.Time
-	log   *slog.Logger
+	// requests are to be carried out between two reloads.
+	requests <-chan func(context.Context)
+	log      *slog.Logger
 	// started is the configuration of the start, and now the current one, both without Router.
 	started, now *config.Config
 	// at has the settings of the listener.
@@ -110,7 +112,9 @@ func (r *reloader) run(ctx context.Context) {
 			return
 		case <-r.hangups:
 			r.seen = digestContent(r.path, r.files)
-			r.reload(ctx)
+			_ = r.reload(ctx) // it logs why not
+		case do := <-r.requests:
+			do(ctx)
 		case <-r.ticks:
 			now := digestContent(r.path, r.files)
 			// A file that is being written may be incomplete. It counts only if two checks find
@@ -118,18 +122,18 @@ func (r *reloader) run(ctx context.Context) {
 			settled := now == r.seen
 			r.seen = now
 			if settled && now != r.applied {
-				r.reload(ctx)
+				_ = r.reload(ctx) // it logs why not
 			}
 		}
 	}
 }
 
-// reload applies the configuration file, or logs why it cannot.
-func (r *reloader) reload(ctx context.Context) {
+// reload applies the configuration file, or logs and returns why it cannot.
+func (r *reloader) reload(ctx context.Context) error {
 	last := r.applied
 	if r.applied = r.seen; r.applied.err != "" {
 		r.log.Error("the configuration file cannot be read; the current configuration stays in force", "err", r.applied.err)
-		return
+		return errors.New(r.applied.err)
 	}
 	named := maps.Clone(r.files.paths)
 	c, err := r.load()
@@ -146,7 +150,7 @@ func (r *reloader) reload(ctx context.Context) {
 		for _, m := range mistakes {
 			r.log.Error(m.Error())
 		}
-		return
+		return err
 	}
 	pagesBefore := r.started.Browser.Config().Pages
 	r.started.Browser.SetPages(c.Browser.Config().Pages) // before a page is checked for the first time
@@ -158,7 +162,7 @@ func (r *reloader) reload(ctx context.Context) {
 			r.log.Error("the changed configuration cannot be applied yet; trying again", "file", r.path, "err", err)
 		}
 		r.loggedFailure = r.seen
-		return
+		return err
 	}
 	r.loggedFailure = contentDigest{}
 	if r.at.slack != nil {
@@ -198,7 +202,7 @@ func (r *reloader) reload(ctx context.Context) {
 	r.now = after
 	if len(lines) == 0 {
 		r.log.Info("the configuration was read again; nothing has changed", "file", r.path)
-		return
+		return nil
 	}
 	r.log.Info("the changed configuration is applied", "file", r.path, "differences", len(lines))
 	for _, l := range lines {
@@ -209,6 +213,7 @@ func (r *reloader) reload(ctx context.Context) {
 			r.log.Warn("the pending notifications of a changed sink are attempted when they are due, not at once", "sink", name, "err", err)
 		}
 	}
+	return nil
 }
 
 // browserChanges returns a line for each page that is fetched in another way than before, and one if the browser of now

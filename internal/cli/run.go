@@ -91,6 +91,13 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags, serve *serveFlags)
 	if serve != nil {
 		at.announced = func(addr string) { a.printLink(addr, logins.NewLink()) }
 	}
+	var made *receivers
+	if c.Router.Dir != "" && c.Listen != "" {
+		if made, err = a.newReceivers(c.Router.Dir); err != nil {
+			return err
+		}
+		at.sinks = made
+	}
 	if err := at.access.Configure(c.API); err != nil {
 		return err
 	}
@@ -101,6 +108,9 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags, serve *serveFlags)
 	again := &reloader{
 		path: a.flags.config, files: files, load: load, hangups: a.hangups, ticks: a.configTicks, log: c.Router.Logger,
 		started: &started, now: &started, at: at, applied: used, seen: used,
+	}
+	if made != nil {
+		made.again, again.requests = again, made.requests
 	}
 	sum, err := a.runPipeline(cmd.Context(), c.Router, at, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply = r.Reload
@@ -139,7 +149,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Data: a.flags.data, Logger: log,
+		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Data: a.flags.data, Receivers: a.receivers, Logger: log,
 	})
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (a *app) loadServe(flags *serveFlags) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelWarn)
 	c, err := config.Parse("serve", fmt.Appendf(nil, "listen: %q\n", flags.listen), config.Options{
-		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Data: dir, Logger: log,
+		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Data: dir, Receivers: a.receivers, Logger: log,
 	})
 	if err != nil {
 		return nil, err

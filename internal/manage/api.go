@@ -27,6 +27,7 @@ type api struct {
 	service Service
 	process client.Process
 	logins  *Logins
+	sinks   SinkStore
 	// backupSlot holds a token while a backup is sent, and for ever after Close.
 	backupSlot chan struct{}
 	closeOnce  sync.Once
@@ -53,7 +54,7 @@ func newAPI(mux *http.ServeMux, s Service, o Options) *api {
 	allowNullFields[client.Target](schemas)
 	allowNullFields[flow.RetryFilter](schemas)
 	allowNullFields[flow.DeadFilter](schemas)
-	a := &api{service: s, process: o.Process, logins: o.Logins, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams), cursors: newCursors()}
+	a := &api{service: s, process: o.Process, logins: o.Logins, sinks: o.Sinks, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams), cursors: newCursors()}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -82,6 +83,7 @@ func newAPI(mux *http.ServeMux, s Service, o Options) *api {
 	a.addDeliveries()
 	a.addBackup()
 	a.addLogins()
+	a.addSinks()
 	a.addEvents()
 	requireNonEmptyParameters(a.OpenAPI())
 	return a

@@ -29,11 +29,11 @@ func NewToken() string { return rand.Text() }
 // Announce writes the token of this run, the logins and addr (HOST:PORT) to the data directory dir. The caller must own
 // the directory. Announce fails where other users could read the tokens.
 func Announce(dir, addr, runToken string, l *Logins) error {
-	if err := errors.Join(l.keep(), replaceFile(filepath.Join(dir, runTokenFile), runToken, 0o600)); err != nil {
+	if err := errors.Join(l.keep(), ReplaceFile(filepath.Join(dir, runTokenFile), runToken, 0o600)); err != nil {
 		return err
 	}
 	// The address comes last: whoever finds it must also find its token.
-	return replaceFile(filepath.Join(dir, addressFile), addr, 0o644)
+	return ReplaceFile(filepath.Join(dir, addressFile), addr, 0o644)
 }
 
 // Withdraw removes the address and the token of this run from dir, unless another process has replaced them.
@@ -46,8 +46,8 @@ func Withdraw(dir, addr, runToken string) {
 	}
 }
 
-// replaceFile atomically replaces the file at path by one that holds line and has the mode perm.
-func replaceFile(path, line string, perm fs.FileMode) (err error) {
+// ReplaceFile atomically replaces the file at path by one that holds line and has the mode perm.
+func ReplaceFile(path, line string, perm fs.FileMode) (err error) {
 	temp := path + ".new"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -121,7 +121,7 @@ func (l *Logins) keep() error {
 	if l.dir == "" {
 		return nil
 	}
-	return errors.Join(replaceFile(filepath.Join(l.dir, tokenFile), l.token, 0o600), l.save())
+	return errors.Join(ReplaceFile(filepath.Join(l.dir, tokenFile), l.token, 0o600), l.save())
 }
 
 // save writes the logins. The caller holds mu.
@@ -133,7 +133,7 @@ func (l *Logins) save() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(l.dir, loginsFile), string(b), 0o600)
+	return ReplaceFile(filepath.Join(l.dir, loginsFile), string(b), 0o600)
 }
 
 // callers returns the owner of the data directory, if there is one.
@@ -291,7 +291,7 @@ func ReadToken(dir string) (string, error) { return readToken(filepath.Join(dir,
 // RenewToken replaces the token of the data directory dir, which no process uses, and returns the new one.
 func RenewToken(dir string) (string, error) {
 	token := NewToken()
-	return token, replaceFile(filepath.Join(dir, tokenFile), token, 0o600)
+	return token, ReplaceFile(filepath.Join(dir, tokenFile), token, 0o600)
 }
 
 // addLogins adds the routes that change how people log in.

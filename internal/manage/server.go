@@ -32,6 +32,8 @@ type Options struct {
 	Token string
 	// Logins are how people log in. Default: they are in memory.
 	Logins *Logins
+	// Sinks keeps the sinks that are made at run time. Nil means that there can be none.
+	Sinks SinkStore
 	// Access are the other callers. Nil means that there are none.
 	Access *Access
 }

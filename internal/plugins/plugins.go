@@ -4,6 +4,8 @@
 package plugins
 
 import (
+	_ "embed"
+
 	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
@@ -24,6 +26,11 @@ import (
 	kafkasource "github.com/vokter/vokter/sources/kafka"
 	"github.com/vokter/vokter/stages/fetch/readers/wasm"
 )
+
+// Described has the kinds of sinks and their options in JSON, from the comments of the sinks.
+//
+//go:embed sinks.json
+var Described []byte
 
 // Registry returns all plugins. print has what a sink that prints takes from the command line.
 func Registry(print stdout.Config) *registry.Registry {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"go/doc"
 	"os"
@@ -41,7 +42,50 @@ func run(root string) error {
 			return err
 		}
 	}
-	return nil
+	described, err := describe(sinks)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(root+describedFile, described, 0o644)
+}
+
+// describedFile has the descriptions that the program needs for its forms.
+const describedFile = "/internal/plugins/sinks.json"
+
+// describe returns the kinds that a configuration may name with their fields, as client.SinkKind has them in JSON. A list
+// of mappings is one field, which is written in YAML.
+func describe(sinks []sink) ([]byte, error) {
+	type describedField struct {
+		Name     string `json:"name"`
+		Type     string `json:"type"`
+		Required bool   `json:"required,omitempty"`
+		Default  string `json:"default,omitempty"`
+		Doc      string `json:"doc"`
+	}
+	type describedKind struct {
+		Kind   string           `json:"kind"`
+		Doc    string           `json:"doc"`
+		Fields []describedField `json:"fields"`
+	}
+	var all []describedKind
+	for _, s := range sinks {
+		if s.example == "" {
+			continue
+		}
+		k := describedKind{s.kind, synopsis(s), []describedField{}}
+		list := "-"
+		for _, f := range s.fields {
+			if f.typeName == "list of mappings" {
+				list = f.name + "."
+			}
+			if f.typeName != "mapping" && !strings.HasPrefix(f.name, list) {
+				k.Fields = append(k.Fields, describedField{f.name, f.typeName, f.required, f.defaultValue, f.doc})
+			}
+		}
+		all = append(all, k)
+	}
+	b, err := json.MarshalIndent(all, "", "  ")
+	return append(b, '\n'), err
 }
 
 //go:embed page.tmpl

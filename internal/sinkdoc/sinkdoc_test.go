@@ -26,6 +26,13 @@ func TestPagesAreUpToDate(t *testing.T) {
 			t.Errorf("docs/sinks/%s is out of date (%v): run go generate ./internal/sinkdoc", name, err)
 		}
 	}
+	want, err := describe(sinks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(root + describedFile); err != nil || string(got) != string(want) {
+		t.Errorf("%s is out of date (%v): run go generate ./internal/sinkdoc", describedFile, err)
+	}
 	written, err := filepath.Glob(filepath.Join(root, "docs", "sinks", "*.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,18 @@ var actions = map[string]func(*request) (string, error){
 		}
 		return "The test message of " + r.form.Get("sink") + " is delivered.", err
 	},
+	"pause-receiver": func(r *request) (string, error) {
+		return "Paused " + r.form.Get("sink") + ". What it is told waits.", pauseSink(r, true)
+	},
+	"resume-receiver": func(r *request) (string, error) {
+		return r.form.Get("sink") + " is told again, also of what has waited.", pauseSink(r, false)
+	},
+	"remove-receiver": func(r *request) (string, error) {
+		if r.form.Get("sure") == "" {
+			return "", &pipeline.FieldError{Field: "sure", Reason: "mark the box to remove a receiver with its secrets"}
+		}
+		return "Removed " + r.form.Get("sink") + ".", r.api.RemoveSink(r.Context(), r.form.Get("sink"))
+	},
 	"replay": func(r *request) (string, error) {
 		n, err := r.api.Replay(r.Context(), flow.DeadFilter{Sink: r.form.Get("sink")})
 		return fmt.Sprintf("%s delivered again.", countNoun(n, "dead letter is", "dead letters are")), err

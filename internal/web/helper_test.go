@@ -17,6 +17,7 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -231,6 +232,35 @@ type browser struct {
 	base     string
 	access   *manage.Access
 	settings *Settings
+	sinks    fakeSinks
+}
+
+// fakeSinks are receivers that were made on the page. The last one is hostile.
+type fakeSinks struct {
+	put []client.Sink
+	err error
+}
+
+func (f *fakeSinks) Kinds() []client.SinkKind {
+	return []client.SinkKind{{Kind: "hook", Doc: hostile, Fields: []client.SinkField{
+		{Name: "url", Type: "secret", Required: true, Doc: hostile}, {Name: "tls.insecure", Type: "true or false", Default: "`false`"},
+		{Name: "to", Type: "string or list of strings", Doc: "Who gets it\\_now."}, {Name: "headers", Type: "mapping of names to secrets"},
+		{Name: "body", Type: "template"}, {Name: "routes", Type: "list of mappings"}, {Name: "priority", Type: "whole number", Default: "`5`"},
+	}}}
+}
+
+func (f *fakeSinks) Sinks() ([]client.Sink, error) {
+	return []client.Sink{{Sink: "mine", Kind: "hook", Options: map[string]string{"to": hostile}, Secrets: []string{"url"}, Paused: true}, {Sink: hostile, Kind: "hook"}}, nil
+}
+
+func (f *fakeSinks) Put(_ context.Context, s client.Sink) error {
+	f.put = append(f.put, s)
+	return f.err
+}
+
+func (f *fakeSinks) Remove(_ context.Context, sink string) error {
+	f.put = append(f.put, client.Sink{Sink: "removed " + sink})
+	return nil
 }
 
 // tokens are the tokens of the tests.
@@ -248,7 +278,7 @@ func logIn(t *testing.T, f *fake, token string) *browser {
 	if err := b.access.Configure(config.API{Tokens: tokens}); err != nil {
 		t.Fatal(err)
 	}
-	api, err := manage.New(f, manage.Options{Access: b.access})
+	api, err := manage.New(f, manage.Options{Access: b.access, Sinks: &b.sinks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +346,11 @@ func paths(t *testing.T) []string {
 		if !ok || path == "/screenshot" {
 			continue
 		}
-		all = append(all, strings.TrimSuffix(path, "{$}")+"?url="+url.QueryEscape(pageURL))
+		query := "?url=" + url.QueryEscape(pageURL)
+		if path == "/receiver" {
+			query = "?sink=mine"
+		}
+		all = append(all, strings.TrimSuffix(path, "{$}")+query)
 	}
 	return all
 }

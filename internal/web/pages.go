@@ -139,14 +139,6 @@ func showProcess(r *request) (any, error) {
 	return v, err
 }
 
-// receiversView is the list of receivers.
-type receiversView struct{ Receivers []inspect.Receiver }
-
-func showReceivers(r *request) (any, error) {
-	all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})
-	return receiversView{all}, err
-}
-
 // deliveriesView is a part of the list of notifications of all pages.
 type deliveriesView struct {
 	client.Deliveries

@@ -102,6 +102,8 @@ var routes = []route{
 	{pattern: "GET /pick/frame", scope: config.ScopeWrite, show: showFrame, timeout: fetchTimeout},
 	{pattern: "GET /process", scope: config.ScopeRead, template: "process", show: showProcess},
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
+	{pattern: "GET /receiver", scope: config.ScopeAdmin, template: "receiver", show: showReceiver},
+	{pattern: "POST /receiver", scope: config.ScopeAdmin, template: "receiver", show: saveReceiver, timeout: fetchTimeout},
 	{pattern: "GET /deliveries", scope: config.ScopeRead, template: "deliveries", show: showDeliveries},
 	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},
 	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: runAction, timeout: fetchTimeout},
