@@ -53,9 +53,12 @@ func (d *decoder) addMoreSinks(f *yamlFile, o Options) []*decoder {
 				data, err = nil, nil
 			}
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission): // somebody checks the file of a process of another user
+			d.warnAt(d.positionOfPath("data"), "data: %s cannot be read by this user, so that receivers which were made on the web page are not known here", stored)
+		case err != nil:
 			d.report(&Error{File: stored, Message: err.Error()})
-		} else if data != nil {
+		case data != nil:
 			add(stored, data)
 		}
 	}

@@ -82,7 +82,7 @@ func TestReceivers(t *testing.T) {
 		}
 		for _, x := range found {
 			if x.Sink == "mine" {
-				return int(x.Pending)
+				return x.Pending
 			}
 		}
 		return 0

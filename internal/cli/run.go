@@ -145,7 +145,11 @@ func logWarnings(log *slog.Logger, c *config.Config) {
 // the flags of the transport its transport.
 func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	if a.flags.config == "" {
-		return nil, newUsageError(cmd, "no configuration is given; write %s -c FILE", cmd.CommandPath())
+		hint := ""
+		if cmd.Name() == runName {
+			hint = ", or vokter-stream serve, which needs none"
+		}
+		return nil, newUsageError(cmd, "no configuration is given; write %s -c FILE%s", cmd.CommandPath(), hint)
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{

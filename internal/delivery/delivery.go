@@ -195,10 +195,12 @@ func (d *Delivery) Idle(horizon time.Duration) bool { return d.pool.isIdle(d.cfg
 
 // Backlog counts the pending notifications, and those in digests. due are those of receivers
 // with an attempt that runs or may begin within horizon, and of digests that end by then; parked
-// are all others. Receivers of another process do not count. A receiver is known from its first
+// are all others, such as those of a paused receiver. Receivers of another process do not count. A receiver is known from its first
 // message in this process on; every one with pending notifications gets a wake at the start.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
-	return d.pool.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
+	live := d.live.acquire()
+	defer d.live.release(live, d.cfg.closeFailed)
+	return d.pool.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned, func(receiver string) bool { return live.policy.Receivers[receiver].Paused })
 }
 
 // Waiting counts the notifications that Backlog counts, without those in digests.

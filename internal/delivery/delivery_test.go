@@ -270,6 +270,30 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestPausedReceiver: its notifications wait, for days if need be, count for nothing that is due, and are delivered in
+// their order when a retry comes after the pause.
+func TestPausedReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &recorder{}
+		sinks := map[string]pipeline.Sink{"a": sink}
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: sinks, Policy: Policy{Receivers: map[string]pipeline.Receiving{"a": {Paused: true}}}})
+		r.notify("a", "1")
+		r.notify("a", "2")
+		time.Sleep(5 * 24 * time.Hour)
+		synctest.Wait()
+		if due, parked := r.d.Backlog(time.Hour); due != 0 || parked != 2 || len(sink.got()) > len("[]") {
+			t.Errorf("paused: %d are due, %d wait, %s came", due, parked, sink.got())
+		}
+		r.d.Reconfigure(sinks, Policy{})
+		r.send(retryOf(t, "a", ""))
+		synctest.Wait()
+		if got, want := sink.got(), "[1 2]"; got != want {
+			t.Errorf("resumed: got %s, want %s", got, want)
+		}
+		r.stop()
+	})
+}
+
 // TestRetryWhileOneIsInFlight: exactly one further attempt follows at once, since the one in flight
 // may have begun before the receiver was repaired.
 func TestRetryWhileOneIsInFlight(t *testing.T) {

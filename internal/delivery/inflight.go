@@ -201,7 +201,7 @@ func (fs *attemptTracker) earliestTry(owned func(receiver string) bool) time.Tim
 }
 
 // backlog counts the notifications that may be delivered until a time, and the others.
-func (fs *attemptTracker) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {
+func (fs *attemptTracker) backlog(until time.Time, owned, paused func(receiver string) bool) (due, parked int) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for receiver, e := range fs.receivers {
@@ -212,7 +212,7 @@ func (fs *attemptTracker) backlog(until time.Time, owned func(receiver string) b
 		if l, ok := fs.attempts.Committed(receiver); ok {
 			next = l.Value.readyAt
 		}
-		if !next.After(until) {
+		if !next.After(until) && !paused(receiver) {
 			due += e.pending
 		} else {
 			parked += e.pending

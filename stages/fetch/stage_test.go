@@ -294,7 +294,7 @@ func TestLossAndPanic(t *testing.T) {
 func TestProcessRefuses(t *testing.T) {
 	s := newStage(Config{Publisher: &outbox{}, Readers: NewReaders()})
 	for _, m := range []flow.Message{
-		{ID: "1", Type: "vokter.other.v1", Source: "https://example.com/"},
+		{ID: "1", Type: "other.v1", Source: "https://example.com/"},
 		{ID: "2", Type: flow.TypeRequest, Body: []byte("{")},
 		{ID: "3", Type: flow.TypeRequest, Body: []byte("{}")},
 		{ID: "4", Type: flow.TypeRequest, Body: []byte(`{"page":"http://a.example/"}`)},
