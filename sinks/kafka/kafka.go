@@ -211,7 +211,7 @@ func (s *Sink) publish(ctx context.Context, c *connection, m *message.Message, s
 	})
 	select {
 	case err := <-published:
-		reason, broken := s.classify(err, m)
+		broken, reason := s.classify(err, m)
 		if broken {
 			s.retire(c)
 		}
@@ -226,27 +226,27 @@ func (s *Sink) publish(ctx context.Context, c *connection, m *message.Message, s
 
 // classify classifies err, the result of publishing m. broken says that the connection must not be used again: the next
 // delivery connects again, and reports the reason if that fails.
-func (s *Sink) classify(err error, m *message.Message) (_ error, broken bool) {
+func (s *Sink) classify(err error, m *message.Message) (broken bool, _ error) {
 	if err == nil {
-		return nil, false
+		return false, nil
 	}
 	if large, ok := errors.AsType[*tooLargeError](err); ok {
-		return failure.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
-			large.size, s.cfg.MaxMessageBytes, s.cfg.Topic)), false
+		return false, failure.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
+			large.size, s.cfg.MaxMessageBytes, s.cfg.Topic))
 	}
 	if errors.Is(err, sarama.ErrMessageSizeTooLarge) {
 		size := recordOf(s.cfg.Topic, m).ByteSize(recordVersion)
-		return failure.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s (%w)",
-			s.cfg.Topic, size, s.cfg.clusterConfig().AlterCommand(s.cfg.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes))), sarama.ErrMessageSizeTooLarge)), false
+		return false, failure.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s (%w)",
+			s.cfg.Topic, size, s.cfg.clusterConfig().AlterCommand(s.cfg.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes))), sarama.ErrMessageSizeTooLarge))
 	}
 	if known := s.knownError(err); known != nil {
-		return known, true
+		return true, known
 	}
 	reason := s.cfg.clusterConfig().Reason(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		reason = "the connection to the brokers broke" // it was there: nothing is wrong with the settings
 	}
-	return failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.cfg.Topic, reason)), true
+	return true, failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.cfg.Topic, reason))
 }
 
 // knownError explains an err after which nothing was written. It returns nil for all other errors.
