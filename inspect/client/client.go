@@ -29,15 +29,24 @@ type Client struct {
 	http        *http.Client
 }
 
-// New returns a Client of the process at server, a URL such as https://vokter.example.com or an
-// address such as 127.0.0.1:9000, which is asked over plain HTTP. The process must accept token.
+// Unix begins the address of a process that listens at a Unix socket; the path of the socket follows.
+const Unix = "unix:"
+
+// New returns a Client of the process at server: a URL such as https://vokter.example.com, an address such as
+// 127.0.0.1:9000, which is asked over plain HTTP, or Unix and the path of a socket. The process must accept token.
 func New(server, token string) *Client {
+	dial := (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	if path, ok := strings.CutPrefix(server, Unix); ok {
+		server = "localhost"
+		tcp := dial
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return tcp(ctx, "unix", path) }
+	}
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 	return &Client{strings.TrimSuffix(server, "/"), token, &http.Client{
 		Transport: &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			DialContext:           dial,
 			TLSHandshakeTimeout:   5 * time.Second,
 			ResponseHeaderTimeout: 10 * time.Minute, // a large replay or backup takes long
 			DisableCompression:    true,

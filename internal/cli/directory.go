@@ -128,7 +128,7 @@ func isCache(dir string) bool {
 // read without a process. silent is the reason why no process answered for it.
 func cacheError(dir string, silent error) error {
 	return fmt.Errorf("%s is a cache of state that is kept in Kafka, and the process that runs on it, if any, does not answer (%w): "+
-		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
+		"start one with run, or name the data directory of one that runs", dir, silent)
 }
 
 // process answers requests of the API about a data directory. It is the process that runs the directory or, where there
@@ -276,7 +276,7 @@ func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, d
 	case err := <-ended:
 		switch {
 		case errors.Is(err, vokter.ErrInUse) && errors.Is(silent, manage.ErrNoAddress):
-			return fmt.Errorf("%w; a process can be asked while it runs if it was started by run with listen: in its configuration, such as 127.0.0.1:9000; this one was not", err)
+			return fmt.Errorf("%w, which cannot be asked: it is still starting, or its log says why it cannot listen", err)
 		case errors.Is(err, vokter.ErrInUse):
 			return fmt.Errorf("%w, which cannot be asked: %w", err, silent)
 		}

@@ -61,7 +61,7 @@ func (f *commonFlags) addTo(cmd *cobra.Command, sets flagSets) *cobra.Command {
 		fs.StringVar(&f.topicPrefix, "topic-prefix", "", "`PREFIX` of all topic names; processes with the same prefix share the work (default vokter.)")
 	}
 	if sets&directoryFlags != 0 {
-		fs.StringVar(&f.data, "data", "", "the data directory `DIR` of a process that runs with listen: in its configuration, or of a stopped one")
+		fs.StringVar(&f.data, "data", "", "the data directory `DIR` of a process that runs, or of a stopped one")
 	}
 	if sets&configFlags != 0 {
 		fs.StringVarP(&f.config, "config", "c", "", "the configuration `FILE`")

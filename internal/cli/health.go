@@ -20,7 +20,7 @@ func (a *app) healthVerb() *cobra.Command {
 		Use:   "health (--data DIR | -c FILE)",
 		Short: "Says whether a process runs on a data directory and is at work",
 		Long: "Asks the process that runs on a data directory whether it is at work, for the health check of a container. It waits at " +
-			"most 5 seconds. The process needs listen: in its configuration.\n\n" +
+			"most 5 seconds.\n\n" +
 			"It ends with 0 if the process is at work. Otherwise it ends with 1 and says why not: no process runs, or what the " +
 			"process waits for, such as brokers or room on the disk.",
 		Example: "  vokter-stream health --data ./data",
@@ -35,7 +35,7 @@ func (a *app) healthVerb() *cobra.Command {
 			running, err := findProcess(ctx, dir)
 			if errors.Is(err, manage.ErrNoAddress) {
 				if who := store.LockHolder(dir); who != "" || isCache(dir) {
-					return fmt.Errorf("the process on %s%s cannot be asked: it is still starting, or its configuration has no listen; add one, such as listen: 127.0.0.1:9000", dir, who)
+					return fmt.Errorf("the process on %s%s cannot be asked: it is still starting, or its log says why it cannot listen", dir, who)
 				}
 				return fmt.Errorf("no process runs on %s", dir)
 			}
@@ -53,6 +53,6 @@ func (a *app) healthVerb() *cobra.Command {
 			return out.flush()
 		},
 	}, askFlags)
-	cmd.Flags().Lookup("data").Usage = "the data directory `DIR` of a process that runs with listen: in its configuration"
+	cmd.Flags().Lookup("data").Usage = "the data directory `DIR` of a process that runs"
 	return cmd
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -28,9 +30,11 @@ import (
 
 // listener is the HTTP server of a Router. It serves /healthz, /readyz and /metrics to
 // everybody, the API to requests with its token, and the web page to users who log in with one. It may start before
-// the Router runs. A nil listener does nothing.
+// the Router runs. Without an address it serves all but the web page, at a socket in the data directory. A nil listener
+// does nothing.
 type listener struct {
 	addr, token string
+	log         *slog.Logger
 	server      *http.Server
 	api         *manage.API
 	logins      *manage.Logins
@@ -45,7 +49,7 @@ type listener struct {
 const maxScrapes = 4
 
 // listenSettings says where a listener is, who may use its API besides users of the data directory, and how
-// its web page is. Without an address there is none. All but the address may be nil.
+// its web page is. Without an address it is a socket in the data directory. All but the address may be nil.
 type listenSettings struct {
 	addr   string
 	access *manage.Access
@@ -57,9 +61,10 @@ type listenSettings struct {
 	announced func(addr string)
 }
 
-// start starts the listener. It returns nil if there is none.
+// start starts the listener, or prepares that of the data directory. It returns nil where there is neither an address
+// nor a directory.
 func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter.Config) (*listener, error) {
-	if at.addr == "" {
+	if at.addr == "" && cfg.Dir == "" {
 		return nil, nil
 	}
 	at.web = cmp.Or(at.web, new(web.Settings))
@@ -71,26 +76,63 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 		}
 		token = manage.NewToken()
 	}
-	on, err := listen(ctx, at.addr)
-	if err != nil {
-		return nil, err
+	var on net.Listener
+	if at.addr != "" {
+		var err error
+		if on, err = listen(ctx, at.addr); err != nil {
+			return nil, err
+		}
+		cfg.Logger.Info("listening", "address", on.Addr().String())
 	}
-	cfg.Logger.Info("listening", "address", on.Addr().String())
 	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access, Logins: at.logins, Sinks: at.sinks})
 	if err != nil {
-		return nil, errors.Join(err, on.Close())
+		if on != nil {
+			err = errors.Join(err, on.Close())
+		}
+		return nil, err
 	}
-	l := &listener{addr: on.Addr().String(), token: token, api: api, logins: api.Logins(), announced: at.announced, dir: cfg.Dir, server: &http.Server{
-		Handler: at.web.Within(routes(r, api, at.slackHandler(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger}))), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	l := &listener{token: token, log: cfg.Logger, api: api, logins: api.Logins(), announced: at.announced, dir: data, server: &http.Server{
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
+	if on == nil {
+		l.server.Handler = routes(r, api, http.NotFoundHandler(), http.NotFoundHandler())
+		return l, nil // announce listens, since the directory may be another process' until then
+	}
+	site := web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})
+	l.server.Handler = at.web.Within(routes(r, api, at.slackHandler(r, cfg.Logger), site))
+	l.serve(on, on.Addr().String())
+	return l, nil
+}
+
+// serve serves on, whose address is addr for other processes.
+func (l *listener) serve(on net.Listener, addr string) {
+	l.addr = addr
 	on = limitConnections(l.server, on, maxConnections, silenceLimit)
 	go func() {
 		if err := l.server.Serve(on); !errors.Is(err, http.ErrServerClosed) {
-			cfg.Logger.Error("the listener failed", "error", err)
+			l.log.Error("the listener failed", "error", err)
 		}
 	}()
-	return l, nil
+}
+
+// socketFile in a data directory is the socket of a process without an address.
+const socketFile = "socket"
+
+// serveDirectory listens at the socket of the data directory, in place of one that a killed process left.
+func (l *listener) serveDirectory() error {
+	path := filepath.Join(l.dir, socketFile)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	on, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return errors.Join(err, on.Close())
+	}
+	l.serve(on, client.Unix+path)
+	return nil
 }
 
 // listen listens at addr. Its error names the address once.
@@ -118,6 +160,12 @@ func (at listenSettings) slackHandler(r *vokter.Router, log *slog.Logger) http.H
 func (l *listener) announce() error {
 	if l == nil {
 		return nil
+	}
+	if l.addr == "" {
+		if err := l.serveDirectory(); err != nil {
+			l.log.Warn("the verbs cannot ask this process while it runs, unless it has an address (listen)", "error", err)
+			return nil
+		}
 	}
 	if l.dir != "" {
 		if err := manage.Announce(l.dir, l.addr, l.token, l.logins); err != nil {

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
@@ -125,15 +128,51 @@ func TestStaleListen(t *testing.T) {
 	expectExit(t, 0, b.page.URL, "list", "--data", b.data)
 }
 
-func TestInUseWithoutAListener(t *testing.T) {
+// TestSocket: a process without listen is asked at a socket in its directory, in place of one that a killed process left.
+func TestSocket(t *testing.T) {
+	t.Parallel()
 	s := newTestSetup(t, "")
+	if err := os.MkdirAll(s.data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(s.data, socketFile)
+	if err := os.WriteFile(socket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
 	run.await(t, &run.err, "msg=running")
-	for _, args := range [][]string{{"list"}, {"cancel", s.page.URL}, {"backup", filepath.Join(t.TempDir(), "b")}, {"replay", "-c", s.config}} {
-		r := runCLI(t, append(args, "--data", s.data)...)
-		if r.code != 1 || !strings.Contains(r.stderr, "in use by") || !strings.Contains(r.stderr, "run with listen:") {
-			t.Errorf("%v: got %+v", args, r)
+	for { // it is there soon after
+		if info, err := os.Stat(socket); err == nil && info.Mode()&os.ModeSocket != 0 && info.Mode().Perm() == 0o600 {
+			break
 		}
+		time.Sleep(time.Millisecond)
+	}
+	for {
+		if r := runCLI(t, "health", "--data", s.data); r.code == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	expectExit(t, 0, s.page.URL, "list", "--data", s.data)
+	expectExit(t, 0, "is a copy of", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
+	run.stop()
+	<-run.ended
+	if _, err := os.Stat(socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+	expectExit(t, 1, "no process runs on", "health", "--data", s.data)
+}
+
+// TestNoSocket: a path that is too long for a socket is said, and the process goes on.
+func TestNoSocket(t *testing.T) {
+	t.Parallel()
+	s := newTestSetup(t, "")
+	s.data = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	run := start(t, "run", "-c", s.config, "--allow", loopback, "--data", s.data)
+	run.await(t, &run.err, "the verbs cannot ask this process")
+	r := runCLI(t, "list", "--data", s.data)
+	if r.code != 1 || !strings.Contains(r.stderr, "in use by") || !strings.Contains(r.stderr, "its log says why it cannot listen") {
+		t.Errorf("got %+v", r)
 	}
 }
 
@@ -279,7 +318,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runProcess(t, "health", "--data", dir)
-	if want := fmt.Sprintf("the process on %s (process %d) cannot be asked: it is still starting, or its configuration has no listen", dir, os.Getpid()); r.code != 1 || !strings.Contains(r.stderr, want) {
+	if want := fmt.Sprintf("the process on %s (process %d) cannot be asked: it is still starting, or its log says why it cannot listen", dir, os.Getpid()); r.code != 1 || !strings.Contains(r.stderr, want) {
 		t.Errorf("got %+v, want %s", r, want)
 	}
 	run.stop()

@@ -26,7 +26,7 @@ const (
 // NewToken returns a token that nobody can guess.
 func NewToken() string { return rand.Text() }
 
-// Announce writes the token of this run, the logins and addr (HOST:PORT) to the data directory dir. The caller must own
+// Announce writes the token of this run, the logins and addr (HOST:PORT, or client.Unix and a path) to the data directory dir. The caller must own
 // the directory. Announce fails where other users could read the tokens.
 func Announce(dir, addr, runToken string, l *Logins) error {
 	if err := errors.Join(l.keep(), ReplaceFile(filepath.Join(dir, runTokenFile), runToken, 0o600)); err != nil {
@@ -107,6 +107,9 @@ func Find(dir string) (*client.Client, error) {
 
 // reachableAddr returns the address at which to ask a process of this machine that listens at addr.
 func reachableAddr(addr string) (string, error) {
+	if strings.HasPrefix(addr, client.Unix) {
+		return addr, nil
+	}
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return "", fmt.Errorf("%q is not an address", addr)
