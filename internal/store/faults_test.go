@@ -231,7 +231,7 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 // TestFaultsAreTested: every row of the tables of faults names tests, and those exist.
 func TestFaultsAreTested(t *testing.T) {
 	root := filepath.Join("..", "..")
-	table, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
+	table, err := os.ReadFile(filepath.Join(root, "docs", "internals", "faults.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
