@@ -131,11 +131,17 @@ func quotedKey(key string) string {
 	return ""
 }
 
+// maxPluginName is the largest name of a sink or a source, in bytes.
+const maxPluginName = 100
+
 // pluginPath returns the path of the plugin name in section, and reports a name that cannot be that
 // of what, such as a sink.
 func (d *decoder) pluginPath(section, what, name string) string {
 	path := joinPath(section, name)
-	if !pluginNamePattern.MatchString(name) {
+	switch {
+	case len(name) > maxPluginName:
+		d.failPath(path, "the name of a %s has %d bytes; at most %d are allowed", what, len(name), maxPluginName)
+	case !pluginNamePattern.MatchString(name):
 		d.failPath(path, "%q cannot be the name of a %s; use letters, digits, \"_\", \"-\" and \".\"", name, what)
 	}
 	return path
@@ -162,7 +168,9 @@ func findPlugin[B any](d *decoder, what, name string, e sinkEntry, kinds *regist
 }
 
 // ValidSinkName reports whether a configuration can have a sink of this name.
-func ValidSinkName(name string) bool { return pluginNamePattern.MatchString(name) }
+func ValidSinkName(name string) bool {
+	return len(name) <= maxPluginName && pluginNamePattern.MatchString(name)
+}
 
 // buildSinks builds the sinks of f, and returns how they get their notifications.
 func (d *decoder) buildSinks(f *yamlFile, reg *registry.Registry, log *slog.Logger) (sinks map[string]pipeline.Sink, receivers map[string]pipeline.Receiving) {

@@ -28,7 +28,7 @@ func (a *app) applyVerb() *cobra.Command {
 		Short: "Makes a list of subscriptions the one that is in force",
 		Long: "Makes the subscriptions in LIST all that the origin NAME has, in the process that runs the data directory or, if it is stopped, for its " +
 			"next start: what is new is added, what differs is changed without a new baseline, and what an earlier list of that origin had and this one " +
-			"lacks is cancelled. An empty list cancels all. Other subscriptions stay. LIST is a configuration as export writes it, of which only the " +
+			"lacks is cancelled. An empty list, [] or subscriptions: [], cancels all. Other subscriptions stay. LIST is a configuration as export writes it, of which only the " +
 			"subscriptions count, or a list in JSON as the API takes it; - is standard input. A subscription that cannot be taken is refused alone, and " +
 			"the exit code is then 1. What is unchanged is only counted, except in JSON.",
 		Example: `  vokter-stream apply crm.json --origin crm --dry-run -c vokter.yaml
@@ -87,6 +87,10 @@ func (a *app) readList(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer closeSinks(c.Router.Sinks)
+	// What a failed command printed, or the wrong file, must not cancel a list.
+	if len(c.Router.Subscriptions) == 0 && !bytes.Contains(data, []byte("subscriptions")) {
+		return nil, &usageError{err: fmt.Errorf("%s has no subscriptions; write [] or subscriptions: [] to cancel all of the list", name)}
+	}
 	return json.Marshal(c.Router.Subscriptions)
 }
 

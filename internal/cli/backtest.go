@@ -262,8 +262,8 @@ func (t *trialRun) tryOnStoredVersions(ctx context.Context, m process, s pipelin
 		}
 		switch {
 		case isNotFound(err) && !s.IsZero():
-			return fmt.Errorf("%w; a version is the text of one part of a page: options such as --select and --remove choose another part, "+
-				"which can be tried on two files of the page, with --old FILE --new FILE", err)
+			return fmt.Errorf("what these options watch has no stored versions: each part of a page, and each way to read it (select, remove, ignore, "+
+				"value, confirm, flip_flop, expect and the like), has its own; leave them out, or try two files of the page with --old FILE --new FILE (%w)", err)
 		case err != nil:
 			return err
 		}

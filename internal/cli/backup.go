@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
 )
 
 // backupLine is the JSON of backup.
@@ -24,7 +26,7 @@ func (a *app) backupVerb() *cobra.Command {
 	return a.flags.addTo(&cobra.Command{
 		Use:   "backup DIR (--data DIR | -c FILE)",
 		Short: "Copies the data directory, even while a process runs on it",
-		Long:  "Copies the data directory to a new directory, even while a process runs on it. To use the copy, name it with --data.",
+		Long:  "Copies the data directory to a new directory, even while a process runs on it, with the receivers and the token that are kept there. To use the copy, name it with --data.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := onlyArg(cmd, args, "directory")
 			if err != nil {
@@ -44,11 +46,32 @@ func (a *app) backupVerb() *cobra.Command {
 				if err := copyStore(ctx, m.Backup, to); err != nil {
 					return err
 				}
+				if err := copyBeside(data, to); err != nil {
+					return fmt.Errorf("%s is a copy of the store of %s, but not of all beside it: %w", to, data, err)
+				}
 				m.out.printDone("backup", backupLine{data, to}, "%s is a copy of %s; to go on from it, name it with --data", to, data)
 				return nil
 			})
 		},
 	}, askFlags)
+}
+
+// copyBeside copies what a process keeps beside its store: the receivers that were made on the web page, the token and
+// the logins, and who works there.
+func copyBeside(from, to string) error {
+	for _, name := range append([]string{config.ReceiversFile, originFile}, manage.LoginFiles...) {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkEmptyTarget returns an error if dir exists and is not empty.

@@ -12,6 +12,27 @@ import (
 	"testing"
 )
 
+// TestBackupBeside: a copy has the receivers that were made on the web page, and the token.
+func TestBackupBeside(t *testing.T) {
+	t.Parallel()
+	s := newTestSetup(t, "")
+	s.check(t, "<p>one</p>")
+	beside := map[string]string{"receivers.yaml": "sinks: {}\n", "token": "T\n"}
+	for name, text := range beside {
+		if err := os.WriteFile(filepath.Join(s.data, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "copy")
+	expectExit(t, 0, "is a copy of", "backup", dir, "--data", s.data)
+	for name, want := range beside {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if info, statErr := os.Stat(filepath.Join(dir, name)); err != nil || statErr != nil || string(got) != want || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %q, %v", name, got, errors.Join(err, statErr))
+		}
+	}
+}
+
 // TestBackupInside: a copy within the data directory is refused, however it is named, for
 // a stopped process and a running one.
 func TestBackupInside(t *testing.T) {

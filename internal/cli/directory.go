@@ -276,7 +276,7 @@ func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, d
 	case err := <-ended:
 		switch {
 		case errors.Is(err, vokter.ErrInUse) && errors.Is(silent, manage.ErrNoAddress):
-			return fmt.Errorf("%w, which cannot be asked: it is still starting, or its log says why it cannot listen", err)
+			return fmt.Errorf("%w. It cannot be asked meanwhile: it is still starting, or its log says why it cannot listen", err)
 		case errors.Is(err, vokter.ErrInUse):
 			return fmt.Errorf("%w, which cannot be asked: %w", err, silent)
 		}

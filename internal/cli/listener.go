@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -115,17 +114,25 @@ func (l *listener) serve(on net.Listener, addr string) {
 	}()
 }
 
+// maxSocketPath is what all systems allow for the path of a socket, in bytes.
+const maxSocketPath = 103
+
 // socketFile in a data directory is the socket of a process without an address.
 const socketFile = "socket"
 
 // serveDirectory listens at the socket of the data directory, in place of one that a killed process left.
 func (l *listener) serveDirectory() error {
 	path := filepath.Join(l.dir, socketFile)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
 	}
 	on, err := net.Listen("unix", path)
 	if err != nil {
+		if len(path) > maxSocketPath {
+			err = fmt.Errorf("the path of a socket has at most some %d bytes, and %s has %d", maxSocketPath, path, len(path))
+		}
 		return err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -136,7 +137,12 @@ func TestSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(s.data, socketFile)
-	if err := os.WriteFile(socket, nil, 0o600); err != nil {
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	if err := left.Close(); err != nil {
 		t.Fatal(err)
 	}
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
@@ -281,6 +287,9 @@ func TestApply(t *testing.T) {
 	expectExit(t, 2, "name the list with --origin NAME", "apply", list, "-c", s.config)
 	expectExit(t, 2, "no LIST is given", "apply", "--origin", "crm", "-c", s.config)
 	expectExit(t, 2, "nope.json", "apply", "nope.json", "--origin", "crm", "-c", s.config)
+	for _, none := range []string{"", "{}", "data: d"} {
+		expectExit(t, 2, "to cancel all of the list", "apply", file(t, "none.yaml", none), "--origin", "crm", "-c", s.config)
+	}
 	expectExit(t, 0, "crm, not applied: 2 created, 0 changed, 0 unchanged, 0 removed, 0 refused", "apply", list, "--origin", "crm", "--dry-run", "-c", s.config)
 	expectExit(t, 0, "crm: 2 created, 0 changed, 0 unchanged, 0 removed, 0 refused", "apply", list, "--origin", "crm", "-c", s.config)
 	unknown := file(t, "unknown.json", "["+strings.ReplaceAll(entry("/a", ""), `"out"`, `"outt"`)+"]")

@@ -26,6 +26,9 @@ const (
 // NewToken returns a token that nobody can guess.
 func NewToken() string { return rand.Text() }
 
+// LoginFiles are the files of a data directory with the token for people and their logins. They are made beside the store.
+var LoginFiles = []string{tokenFile, loginsFile}
+
 // Announce writes the token of this run, the logins and addr (HOST:PORT, or client.Unix and a path) to the data directory dir. The caller must own
 // the directory. Announce fails where other users could read the tokens.
 func Announce(dir, addr, runToken string, l *Logins) error {

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -69,6 +72,45 @@ var mailServers = map[string]string{
 	"me.com": "smtp.mail.me.com", "gmx.net": "mail.gmx.net", "gmx.de": "mail.gmx.net", "web.de": "smtp.web.de", "zoho.com": "smtp.zoho.com",
 }
 
+// appriseForm is what is understood of an Apprise URL: how many parts its path has, and the keys of its query.
+type appriseForm struct {
+	least, most int
+	keys        []string
+}
+
+const anyParts = 100
+
+var appriseForms = map[string]appriseForm{
+	"mailto": {0, anyParts, []string{"smtp", "user", "pass", "from", "to", "mode"}}, "mailtos": {0, anyParts, []string{"smtp", "user", "pass", "from", "to", "mode"}},
+	"discord": {1, 1, nil}, "slack": {1, 3, nil}, "tgram": {1, 1, []string{"topic"}},
+	"ntfy": {0, 1, []string{"token"}}, "ntfys": {0, 1, []string{"token"}}, "gotify": {1, anyParts, nil}, "gotifys": {1, anyParts, nil},
+	"mmost": {1, 1, []string{"channel"}}, "mmosts": {1, 1, []string{"channel"}}, "json": {0, anyParts, nil}, "jsons": {0, anyParts, nil},
+}
+
+var errSeveral = errors.New("it names several receivers, or a part that is not understood; add one receiver for each, " +
+	"or name an Apprise server that passes it on")
+
+// appriseLayout are the keys of a query that say how Apprise lays a message out or waits: they have no meaning here.
+var appriseLayout = []string{"format", "overflow", "emojis", "image", "footer", "cto", "rto"}
+
+// check returns an error that names what is not understood of a, so that nothing of it is left out in silence.
+func (a appriseURL) check(form appriseForm) error {
+	for _, key := range slices.Sorted(maps.Keys(a.query)) {
+		if !slices.Contains(form.keys, key) && !slices.Contains(appriseLayout, key) {
+			return fmt.Errorf("%q of its query is not understood; leave it out, or name an Apprise server that passes it on", key)
+		}
+	}
+	switch n := len(a.path); {
+	case n < form.least:
+		return fmt.Errorf("a part is missing behind %s://%s/", a.scheme, a.host)
+	case n > form.most:
+		return errSeveral
+	case strings.Contains(strings.Join(a.path, "/"), "://"), strings.Contains(strings.Join(a.path, "/"), ":/"):
+		return errors.New("it holds several addresses; add one receiver for each")
+	}
+	return nil
+}
+
 // Apprise returns the kind of sink that an Apprise URL means, with its options as text. It returns ErrNoSink where there
 // is none.
 func Apprise(raw string) (kind string, options map[string]string, err error) {
@@ -82,6 +124,11 @@ func Apprise(raw string) (kind string, options map[string]string, err error) {
 		}
 		return ""
 	}
+	if bounds, ok := appriseForms[a.scheme]; ok {
+		if err := a.check(bounds); err != nil {
+			return "", nil, err
+		}
+	}
 	switch a.scheme {
 	case "mailto", "mailtos":
 		return "email", a.mail(), nil
@@ -89,6 +136,9 @@ func Apprise(raw string) (kind string, options map[string]string, err error) {
 		return "discord", map[string]string{"webhook_url": "https://discord.com/api/webhooks/" + a.host + "/" + at(0)}, nil
 	case "slack":
 		if strings.HasPrefix(a.host, "xox") {
+			if len(a.path) > 1 {
+				return "", nil, errSeveral
+			}
 			return "slack", map[string]string{"token": a.host, "channel": at(0)}, nil
 		}
 		return "slack", map[string]string{"webhook_url": "https://hooks.slack.com/services/" + a.host + "/" + at(0) + "/" + at(1)}, nil
@@ -155,7 +205,7 @@ func (a appriseURL) mail() map[string]string {
 	switch mode := a.query.Get("mode"); {
 	case mode == "ssl":
 		o["tls"] = "implicit"
-	case a.scheme == "mailto" && mode == "" && mailServers[host] == "":
+	case a.scheme == "mailto" && mode == "" && mailServers[host] == "" && o["password"] == "": // no password goes unencrypted
 		o["tls"] = "none"
 	}
 	return o

@@ -13,6 +13,7 @@ func TestApprise(t *testing.T) {
 	for raw, want := range map[string]string{
 		"mailto://ann:pass%21@gmail.com":                                           "email from=ann@gmail.com host=smtp.gmail.com password=pass! to=ann@gmail.com username=ann@gmail.com",
 		"mailtos://ann:p@mail.example.com:587?to=bob@x.org,eve@y.org&from=w@z.com": "email from=w@z.com host=mail.example.com password=p port=587 to=bob@x.org|eve@y.org username=ann",
+		"mailto://u:p@mail.example.com":                                            "email from=u@mail.example.com host=mail.example.com password=p to=u@mail.example.com username=u",
 		"mailto://localhost:2525?from=a@b.c&to=d@e.f":                              "email from=a@b.c host=localhost port=2525 tls=none to=d@e.f",
 		"mailtos://u:p@example.com/x@y.z?smtp=out.example.com&mode=ssl":            "email from=u@example.com host=out.example.com password=p tls=implicit to=x@y.z username=u",
 		"discord://123/AbC-x":                                                      "discord webhook_url=https://discord.com/api/webhooks/123/AbC-x",
@@ -41,7 +42,11 @@ func TestApprise(t *testing.T) {
 	if _, _, err := Apprise("pover://user@token"); !errors.Is(err, ErrNoSink) {
 		t.Errorf("another service: got %v", err)
 	}
-	for _, raw := range []string{"", "mailto", "json://", "gotify://host", "json://host/%zz"} {
+	for _, raw := range []string{"", "mailto", "json://", "gotify://host", "json://host/%zz",
+		// What is not understood is not left out in silence.
+		"json://host/a?+X-Token=abc", "json://host/a?method=PUT", "tgram://1:A/11/22", "ntfys://host/a/b", "mmost://host/sub/key",
+		"discord://1/tok?thread=5", "discord://1", "ntfy://host/t?priority=high", "json://host/a, json://host/b", "slack://xoxb-1/a/b",
+	} {
 		if _, _, err := Apprise(raw); err == nil || errors.Is(err, ErrNoSink) {
 			t.Errorf("%q: got %v", raw, err)
 		}
