@@ -166,6 +166,9 @@ func (r *Router) Retry(ctx context.Context, f flow.RetryFilter) ([]flow.Retried,
 // receiversToRetry returns the receivers of a sink (of all sinks if it is empty) with a pending notification
 // about page (about any page if it is empty), and those that other processes own.
 func (r *Router) receiversToRetry(sink, page string) ([]flow.Retried, error) {
+	if r.isPaused(sink) {
+		return nil, &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("the sink %q is paused; resume it, and what waits is attempted", sink)}
+	}
 	tried := []flow.Retried{}
 	for id, st := range r.transport.States(flow.GroupDelivery, "") {
 		if !r.transport.Owns(id) || sink != "" && id != sink {
@@ -175,7 +178,7 @@ func (r *Router) receiversToRetry(sink, page string) ([]flow.Retried, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n > 0 {
+		if n > 0 && !r.isPaused(id) {
 			tried = append(tried, flow.Retried{Sink: id, Waiting: n})
 		}
 	}

@@ -53,14 +53,33 @@ func read[T any](ctx context.Context, r *Router, slots semaphore, do func() (T, 
 // inspect.ErrElsewhere where f.URL is such a page, and where f.URL is not a URL. It waits until the Router runs, and
 // fails once Run has ended, as all that follow do.
 func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
-	return read(ctx, r, nil, func() (inspect.Listing, error) { return inspector.List(ctx, r.transport, f, r.sinkNames()) })
+	return read(ctx, r, nil, func() (inspect.Listing, error) {
+		l, err := inspector.List(ctx, r.transport, f, r.sinkNames())
+		r.markPaused(l.Receivers)
+		return l, err
+	})
+}
+
+// markPaused sets the state of those receivers whose sink is paused: whatever else is known of them, they get nothing.
+func (r *Router) markPaused(receivers []inspect.Receiver) {
+	for i := range receivers {
+		if r.isPaused(receivers[i].Sink) {
+			receivers[i].State = inspect.StatePaused
+		}
+	}
+}
+
+func (r *Router) isPaused(sink string) bool {
+	return r.liveConfig.Load().Delivery.Receivers[sink].Paused
 }
 
 // Receivers returns the receivers of List. Without a URL, client or tag in f it reads no page, so that it leaves out
 // receivers without a notification or dead letter that are no configured sink.
 func (r *Router) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
 	return read(ctx, r, nil, func() ([]inspect.Receiver, error) {
-		return inspector.Receivers(ctx, r.transport, f, r.sinkNames())
+		all, err := inspector.Receivers(ctx, r.transport, f, r.sinkNames())
+		r.markPaused(all)
+		return all, err
 	})
 }
 

@@ -205,8 +205,8 @@ type Receiver struct {
 	// Sink is the name of the sink, or the URL of a client's own webhook.
 	Sink string `json:"sink"`
 	// State is StateActive, StateFailing where the last attempt failed, StateLimited where the
-	// receiver asked for a pause because it got too much, or StateExpired. Reason says why it is
-	// not active.
+	// receiver asked for a pause because it got too much, StatePaused where its sink is paused, or StateExpired. Reason
+	// says why it is failing, limited or expired.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 	// Since is when it began to fail, or expired. Failures is how many attempts have failed since

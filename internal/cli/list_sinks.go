@@ -129,7 +129,7 @@ func (r *results) lastErrorText(rc inspect.Receiver) string {
 	if !rc.LastFailure.IsZero() && rc.State != inspect.StateLimited {
 		s = formatTime(rc.LastFailure, r.now) + ": " + s
 	}
-	if rc.State == inspect.StateActive {
+	if rc.State == inspect.StateActive || rc.State == inspect.StatePaused {
 		return s
 	}
 	if rc.State == inspect.StateLimited {

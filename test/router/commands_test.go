@@ -194,3 +194,29 @@ func TestGauges(t *testing.T) {
 		t.Errorf("got %v checks, want at least 2", got["vokter_checks_total"])
 	}
 }
+
+// TestPausedSink: a sink that is paused is listed so, and a retry of it is refused.
+func TestPausedSink(t *testing.T) {
+	held, box := newMailbox(), newMailbox()
+	r, stop := startRouter(t, vokter.Config{
+		Dir: t.TempDir(), Sinks: map[string]pipeline.Sink{"held": held, "box": box}, Every: &zeroInterval,
+		Fetchers: []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus</p>", "<p>Zeus and Argus</p>"}}},
+		Fetch:    vokter.FetchConfig{Rate: 1000},
+		Delivery: vokter.DeliveryConfig{Receivers: map[string]pipeline.Receiving{"held": {Paused: true}}},
+		Subscriptions: []pipeline.Subscription{
+			{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"held", "box"}},
+		},
+	})
+	defer stop()
+	<-box.arrived
+	l, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil || len(l.Receivers) != 2 || l.Receivers[0].State != inspect.StateActive || l.Receivers[1].State != inspect.StatePaused {
+		t.Errorf("got %+v, %v, want the second paused", l.Receivers, err)
+	}
+	if _, err := r.Retry(t.Context(), flow.RetryFilter{Sink: "held"}); err == nil || !strings.Contains(err.Error(), `"held" is paused; resume it`) {
+		t.Errorf("retry: got %v", err)
+	}
+	if tried, err := r.Retry(t.Context(), flow.RetryFilter{}); err != nil || len(tried) != 0 {
+		t.Errorf("retry of all: got %v, %v", tried, err)
+	}
+}
