@@ -128,7 +128,7 @@ func (l *listener) serveDirectory() error {
 			return err
 		}
 	}
-	on, err := net.Listen("unix", path)
+	on, err := new(net.ListenConfig).Listen(context.Background(), "unix", path)
 	if err != nil {
 		if len(path) > maxSocketPath {
 			err = fmt.Errorf("the path of a socket has at most some %d bytes, and %s has %d", maxSocketPath, path, len(path))
