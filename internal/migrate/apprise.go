@@ -80,11 +80,11 @@ type appriseForm struct {
 
 const anyParts = 100
 
+// appriseForms are the forms by scheme, without the s of TLS.
 var appriseForms = map[string]appriseForm{
-	"mailto": {0, anyParts, []string{"smtp", "user", "pass", "from", "to", "mode"}}, "mailtos": {0, anyParts, []string{"smtp", "user", "pass", "from", "to", "mode"}},
-	"discord": {1, 1, nil}, "slack": {1, 3, nil}, "tgram": {1, 1, []string{"topic"}},
-	"ntfy": {0, 1, []string{"token"}}, "ntfys": {0, 1, []string{"token"}}, "gotify": {1, anyParts, nil}, "gotifys": {1, anyParts, nil},
-	"mmost": {1, 1, []string{"channel"}}, "mmosts": {1, 1, []string{"channel"}}, "json": {0, anyParts, nil}, "jsons": {0, anyParts, nil},
+	"mailto": {0, anyParts, []string{"smtp", "user", "pass", "from", "to", "mode"}}, "discord": {1, 1, nil}, "slack": {1, 3, nil},
+	"tgram": {1, 1, []string{"topic"}}, "ntfy": {0, 1, []string{"token"}}, "gotify": {1, anyParts, nil}, "mmost": {1, 1, []string{"channel"}},
+	"json": {0, anyParts, nil},
 }
 
 var errSeveral = errors.New("it names several receivers, or a part that is not understood; add one receiver for each, " +
@@ -105,7 +105,7 @@ func (a appriseURL) check(form appriseForm) error {
 		return fmt.Errorf("a part is missing behind %s://%s/", a.scheme, a.host)
 	case n > form.most:
 		return errSeveral
-	case strings.Contains(strings.Join(a.path, "/"), "://"), strings.Contains(strings.Join(a.path, "/"), ":/"):
+	case strings.Contains(strings.Join(a.path, "/"), ":/"):
 		return errors.New("it holds several addresses; add one receiver for each")
 	}
 	return nil
@@ -124,8 +124,8 @@ func Apprise(raw string) (kind string, options map[string]string, err error) {
 		}
 		return ""
 	}
-	if bounds, ok := appriseForms[a.scheme]; ok {
-		if err := a.check(bounds); err != nil {
+	if form, ok := appriseForms[strings.TrimSuffix(a.scheme, "s")]; ok { // mailtos is mailto over TLS
+		if err := a.check(form); err != nil {
 			return "", nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -27,19 +28,13 @@ func (t *Transport) reportOffsets(s sarama.ConsumerGroupSession) {
 		case <-tick.C:
 		}
 		offsets := t.offsets()
-		for at, offset := range offsets {
-			if reported[at] == offset {
-				delete(offsets, at)
-			}
-		}
+		maps.DeleteFunc(offsets, func(at topicLane, offset int64) bool { return reported[at] == offset })
 		if len(offsets) == 0 {
 			continue
 		}
 		err := client.Run(s.Context(), func() error { return t.commitOffsets(s, offsets) })
 		if err == nil {
-			for at, offset := range offsets {
-				reported[at] = offset
-			}
+			maps.Copy(reported, offsets)
 		} else if s.Context().Err() == nil && !isKnown {
 			isKnown = true
 			t.log.Warn("kafka: the positions could not be committed as offsets, so the tools of Kafka show an old lag; nothing else needs them",

@@ -1,6 +1,5 @@
-// Package inbox is the sink that sends nothing: whoever is told through it looks at the web page, where the changes are
-// listed, or reads them in a feed. A process with a listener has one with the name inbox, so that a page can be watched
-// without any other receiver.
+// Package inbox is the sink that sends nothing. What it is told stands on the web page and in its feed. A process with a
+// listener has one with the name inbox, so that a page can be watched without any other receiver.
 package inbox
 
 import (

@@ -52,7 +52,7 @@ func (t *tokens) Token() (*sarama.AccessToken, error) {
 	case t.file != "":
 		b, err := os.ReadFile(t.file)
 		if err != nil {
-			return nil, &tokenError{"sasl.token_file", err.Error()}
+			return nil, fmt.Errorf("sasl.token_file: %w", err)
 		}
 		t.last = strings.TrimSpace(string(b))
 	case t.last == "" || time.Since(t.lastAt) > tokenReuse:
@@ -64,7 +64,7 @@ func (t *tokens) Token() (*sarama.AccessToken, error) {
 	}
 	if t.last == "" || strings.ContainsAny(t.last, "\x00\x01 \r\n") {
 		t.last = ""
-		return nil, &tokenError{t.field(), "it must have one token and nothing else"}
+		return nil, fmt.Errorf("%s: it must have one token and nothing else", t.field())
 	}
 	return &sarama.AccessToken{Token: t.last, Extensions: t.extensions}, nil
 }
@@ -85,16 +85,11 @@ func (t *tokens) run() (string, error) {
 	c.Stdout, c.Stderr, c.WaitDelay = &out, &stderr, time.Second
 	err := c.Run()
 	if ctx.Err() != nil {
-		return "", &tokenError{t.field(), fmt.Sprintf("%s took more than %v", t.command[0], tokenTimeout)}
+		return "", fmt.Errorf("%s: %s took more than %v", t.field(), t.command[0], tokenTimeout)
 	}
 	if err != nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-		return "", &tokenError{t.field(), strings.TrimSpace(fmt.Sprintf("%s: %v %s", t.command[0], err, first))}
+		return "", fmt.Errorf("%s: %s: %w %s", t.field(), t.command[0], err, first)
 	}
 	return strings.TrimSpace(out.String()), nil
 }
-
-// tokenError says why there is no token. It may pass by itself.
-type tokenError struct{ field, reason string }
-
-func (e *tokenError) Error() string { return e.field + ": " + e.reason }
